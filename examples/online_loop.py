@@ -328,10 +328,8 @@ def renew_golden_set(world: World, show: Show) -> dict[str, Any]:
         "Review queue", "The golden set grows old. Questions of the last four weeks are proposed, two people judge them blind."
     )
     store, old = world.store, world.golden
-    situation = review.propose_from_log(
-        store, old, now=world.now, who="example", count=world.size.questions, again=partial(_pooled, world),
-        depth=world.size.depth, project=PROJECT,
-    )  # fmt: skip
+    using = refresh.Harvest(count=world.size.questions, again=partial(_pooled, world), depth=world.size.depth)
+    situation = review.propose_from_log(store, old, now=world.now, who="example", using=using, project=PROJECT)
     proposal, share = situation.proposal, situation.coverage
     show.line(
         f"{version_name(old)} has {len(old.queries)} questions, {CONFIRMED} of them confirmed by a person. "

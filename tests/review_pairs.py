@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ringtrue.golden import load
-from ringtrue.review import ReviewQueue
-from ringtrue.review.queue import key_of
+from ringtrue.review import ReviewQueue, key_of
 from ringtrue.store import ReviewItem, Store, timestamp
 from running_service import Served, running
 

@@ -14,7 +14,7 @@ from connectors import faults
 from ringtrue.cli import review, show
 from ringtrue.golden import load, save, worth_judging
 from ringtrue.records import Document, GoldenSet, Judgment, Query, Run
-from ringtrue.review.queue import ReviewQueue, pairs_of
+from ringtrue.review import ReviewQueue, pairs_of
 from ringtrue.store import FeedbackEvent, LoggedQuery, ReviewItem, Store, StoredJudgment, timestamp
 from stores import empty as empty
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtrue.golden.load import SETS
+from ringtrue.golden.loading import SETS
 from ringtrue.retrieve import Collection
 
 

@@ -24,10 +24,9 @@ from ringtrue.golden import (
     split,
     validate,
 )
-from ringtrue.golden.duplicates import jaccard, normalise
 from ringtrue.golden.formats import read
-from ringtrue.golden.formats.losses import canonical
-from ringtrue.golden.overlap import shared_run, words
+from ringtrue.golden.likeness import jaccard, normalise, shared_run, words
+from ringtrue.golden.version import canonical
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 RICH = ("golden-dataset", "test-set", "agent-memory")

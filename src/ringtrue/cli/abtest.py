@@ -238,12 +238,11 @@ def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: 
 
 def _table(file: Path, what: str, *names: str) -> Iterator[tuple[lib.formats.Place, Mapping[str, Any]]]:
     """Yield the rows of a table with their places; raises InputError for a row that lacks one of the columns ``names``."""
-    from ringtrue.formats.table import rows_of
 
     kind = "csv" if str(file) == "-" else lib.formats.kind_of(file, None)
     if kind == "trec":
         raise InputError(f"{file}: is not a table of {what}; name a .csv, .tsv, .jsonl or .parquet file")
-    for place, row in rows_of(file, kind):
+    for place, row in lib.formats.rows_of(file, kind):
         if missing := [name for name in names if row.get(name) in (None, "")]:
             raise InputError(f"{place}: has no {missing[0]}; every row needs {', '.join(names[:-1])} and {names[-1]}")
         yield place, row

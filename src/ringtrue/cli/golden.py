@@ -162,7 +162,6 @@ def split(
 
     Example: ringtrue golden split hotel --out parts
     """
-    from ringtrue.golden.split import LEDGER
 
     tuning, held = lib.golden.split(lib.golden.load(source), held_out=held_out, by=by, seed=seed)
     leaks = lib.golden.leakage(tuning, held)
@@ -170,7 +169,7 @@ def split(
     lost = {
         name: lib.golden.save(part, files[name], overwrite=overwrite) for name, part in (("tuning", tuning), ("held_out", held))
     }
-    ledger = out / LEDGER
+    ledger = out / lib.golden.LEDGER
     looked = lib.golden.looks(ledger) if ledger.exists() else 0
     sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
     show.end_if_json(json, {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
@@ -331,7 +330,6 @@ def pool(
 
     Example: ringtrue golden pool a.run b.run --qrels qrels.txt --depth 20 --out to-judge.csv
     """
-    from ringtrue.formats.table import write_rows
 
     if out is not None:
         check_new(out, overwrite=overwrite)
@@ -345,7 +343,7 @@ def pool(
         known = {(query_id, doc_id) for query_id, doc_id, _ in judged}
         pairs = [pair for pair in pairs if pair not in known]
     if out is not None:
-        write_rows(("query_id", "doc_id"), pairs, out, "csv")
+        lib.formats.write_rows(("query_id", "doc_id"), pairs, out, "csv")
     record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
     show.end_if_json(json, {**record, "contributions": found.contributions, "warnings": found.warnings})
     print(

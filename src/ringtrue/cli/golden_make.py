@@ -62,7 +62,6 @@ def bootstrap_command(
     Example: ringtrue golden bootstrap hotel --from generated --out made.json
     Example: ringtrue golden bootstrap docs/ --from queries --queries searches.csv --out candidates.json
     """
-    from ringtrue.golden.bootstrap import CONFIRM
 
     if method not in METHODS:
         raise InputError(f"--from {method!r} is no way to make a set; write {nearest(method, METHODS)}")
@@ -79,7 +78,7 @@ def bootstrap_command(
         _bootstrap_names(documents, there, out, form, today=today, json=options.json)
         return
     base = there or lib.records.GoldenSet(
-        out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today, profile="test-set"
+        out.stem, "0.1.0", (), (), documents, description=lib.golden.CONFIRM, created_at=today, profile="test-set"
     )
     if method == "generated":
         rows, facts, notes = _generated(documents, base, llm=llm, count=count)
@@ -94,27 +93,24 @@ def _format_for(out: Path, said: str | None) -> str | None:
     """Return the format to write: what was said, else that of the JSON lines there or the seed's; None goes by the ending."""
     if said is not None or out.suffix != ".jsonl":
         return said
-    from ringtrue.golden.formats import detect
 
-    return detect(out)[0] if out.exists() else "gold-jsonl"
+    return lib.golden.detect(out)[0] if out.exists() else "gold-jsonl"
 
 
 def _keep(golden: lib.records.GoldenSet, out: Path, form: str | None) -> list[str]:
     """Write the set and return what is to be said of it: what its format cannot hold, and how to confirm judgments."""
-    from ringtrue.golden.bootstrap import CONFIRM
 
     lost = lib.golden.save(golden, out, format=form, overwrite=True)
     notes = [f"{out} cannot hold {'; '.join(lost)}; to keep it, write a .json file or, with --format, a folder"] * bool(lost)
-    return notes + [CONFIRM] * bool(golden.judgments and golden.provisional)
+    return notes + [lib.golden.CONFIRM] * bool(golden.judgments and golden.provisional)
 
 
 def _listed(queries: Path | None, out: Path) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
     """Return the queries of a list as rows without judgments, and what to do about that."""
-    from ringtrue.formats.queries import read_query_list
 
     if queries is None:
         raise InputError("--from queries needs a list of queries; add --queries FILE")
-    found, unused = read_query_list(queries)
+    found, unused = lib.formats.read_query_list(queries)
     counts: dict[str, int] = {}
     for one in found:
         counts[one.text] = counts.get(one.text, 0) + one.count
@@ -299,19 +295,11 @@ def refresh_command(
     with options.existing() as opened:
         if out is None:
             searched = _searched(golden, retriever) if retriever else None
+            again = (lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None
+            using = steps.Harvest(weeks=weeks, count=count, again=again, depth=depth, wanted=reviewers)
             with marked("evaluation", whole_process=True):
                 situation = steps.propose_from_log(
-                    opened,
-                    golden,
-                    now=now,
-                    who=who,
-                    first=first,
-                    weeks=weeks,
-                    count=count,
-                    again=(lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None,
-                    depth=depth,
-                    wanted=reviewers,
-                    project=options.project,
+                    opened, golden, now=now, who=who, first=first, using=using, project=options.project
                 )
             silent = _give_texts(opened, situation, searched, options.project)
             _show_situation(situation, golden.id, weeks=weeks, silent=silent, json=options.json)
@@ -415,9 +403,8 @@ def _show_finished(
 ) -> None:
     """Show what became of a refresh; exits 1 if it was refused."""
     from ringtrue.cli.review import print_disputes
-    from ringtrue.review.queue import disputed
 
-    differing = disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
+    differing = lib.review.disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
     version = None if made.golden is None else lib.golden.version_name(made.golden)
     if json:
         show.as_json(

@@ -34,7 +34,6 @@ def sync_command(
     Example: ringtrue memory sync
     Example: ringtrue memory sync --since 7d --project shop --json
     """
-    from ringtrue.feedback.derive import variant_of
     from ringtrue.memory.signals import bring_journal, figures
 
     folder = found_root(root)
@@ -43,7 +42,10 @@ def sync_command(
         brought = bring_journal(
             folder, opened, project=options.project, since=start, cleaner=lib.log.Redactor(hash_only=hash_only)
         )
-        settings = {variant_of(row) for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))}
+        settings = {
+            lib.feedback.variant_of(row)
+            for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))
+        }
     found = figures(folder, since=start)
     show.end_if_json(
         options.json,

@@ -108,10 +108,9 @@ def list_items(
 
     Example: ringtrue review list --state pending_review
     """
-    from ringtrue.review.queue import STATES
 
-    if state is not None and state not in STATES:
-        raise InputError(f"'{state}' is not a state of a pair; write {nearest(state, STATES)}")
+    if state is not None and state not in lib.review.STATES:
+        raise InputError(f"'{state}' is not a state of a pair; write {nearest(state, lib.review.STATES)}")
     with opened_queue(options) as (opened, queue):
         items = opened.review_items(project=options.project, state=state, limit=limit)
         counts = queue.counts()
@@ -146,9 +145,8 @@ def next_pair(
 
     Example: ringtrue review next --reviewer ada
     """
-    from ringtrue.review.queue import GUIDELINES
 
-    text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else GUIDELINES
+    text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else lib.review.GUIDELINES
     with opened_queue(options) as (opened, queue):
         if not options.json and show.on_terminal():
             print(f"{text}\n\n{KEYS}")
@@ -295,13 +293,12 @@ def export(
 
     Example: ringtrue review export --reviewer ben --out for-ben.csv
     """
-    from ringtrue.formats.table import write_rows
 
     check_new(out, overwrite=overwrite)
     with opened_queue(options) as (_, queue):
         waiting = queue.waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
-    write_rows(COLUMNS, rows, out, "csv")
+    lib.formats.write_rows(COLUMNS, rows, out, "csv")
     show.end_if_json(options.json, {"written": out, "pairs": len(rows)})
     print(
         f"{show.counted(len(rows), 'pair')} for '{reviewer}' written to {out}; read the grades back with ringtrue review import"
@@ -319,13 +316,12 @@ def import_grades(
 
     Example: ringtrue review import for-ben.csv --reviewer ben
     """
-    from ringtrue.formats.table import csv_rows
 
     grades: list[tuple[str, int, str]] = []
     empty = 0
     with opened_queue(options) as (opened, queue):
         states = {item.item_key: item.state for item in queue.items()}
-        for place, row in csv_rows(file):
+        for place, row in lib.formats.csv_rows(file):
             if "key" not in row or "grade" not in row:
                 raise place.error("the columns 'key' and 'grade' are needed", "use the file that review export wrote")
             key, grade = str(row["key"]).strip(), str(row["grade"]).strip()
@@ -370,22 +366,16 @@ def publish(
 
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """
-    from ringtrue.review.agreement import require
-    from ringtrue.review.queue import publish_entry
 
     lib.golden.require_version(out)
     with opened_queue(options) as (opened, queue):
         by, now = cast("lib.golden.Rule", rule), utc_now()
         made = queue.publication(lib.golden.load(source), rule=by, adjudicator=adjudicator)
-        forced = require(made.gate, force=force, reason=reason)
+        forced = lib.review.require(made.gate, force=force, reason=reason)
         lost = lib.golden.save(made.golden, out, overwrite=overwrite)
         version = lib.golden.version_name(made.golden)
         # Marked only now: after a crash the same pairs are published again, into the same version.
-        published = queue.mark_published(made.keys, made.golden, now=now, rule=by, adjudicator=adjudicator)
-        entry = publish_entry(
-            made, published, who=who, now=now, rule=by, adjudicator=adjudicator, forced=forced, project=options.project
-        )
-        opened.add_audit(entry)
+        published = queue.publish(made, who=who, now=now, forced=forced)
         backlog = opened.backlog(project=options.project)
     record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
     show.end_if_json(

@@ -303,7 +303,6 @@ def _answer_all(
     json: bool,
 ) -> None:
     """Answer the queries of a set into a run file; what would spoil it is said before anything is asked."""
-    from ringtrue.formats.trec import check_field
 
     kind = _check_target(target)
     golden = lib.golden.load(queries)
@@ -311,7 +310,7 @@ def _answer_all(
         check_judged(golden, collection, certain=not asks_others(retriever))
     if kind == "trec":
         for name in (*(query.query_id for query in golden.queries), *(collection.ids().values() if collection else ())):
-            check_field(name)
+            lib.formats.check_field(name)
         found = _Fitting(found)
     with marked("evaluation", whole_process=True), progress_bar("searching", len(golden.queries)) as step:
         answers = lib.retrieve.answer_all(found, golden, k=k, scope=scope, progress=step)
@@ -391,18 +390,16 @@ class _Fitting:
     def search_many(
         self, texts: Sequence[str], *, k: int = 10, scope: Mapping[str, str] | None = None
     ) -> list[Sequence[lib.records.Hit]]:
-        from ringtrue.formats.trec import check_field
 
         answers = lib.retrieve.search_many(self.inner, texts, k=k, scope=scope)
         for hits in answers:
             for hit in hits:
-                check_field(hit.doc_id)
+                lib.formats.check_field(hit.doc_id)
         return answers
 
 
 def _as_run(answers: Sequence[lib.records.Ranking], name: str, kind: str) -> lib.records.Run:
     """Return answers as a run, with their scores if a reader who sorts by them gets the same order."""
-    from ringtrue.formats.trec import reordered
 
     # If one hit has no score, the rank in its place would stand among the scores of the others.
     unscored = {answer.query_id for answer in answers if any(math.isnan(hit.score) for hit in answer.hits)}
@@ -415,7 +412,7 @@ def _as_run(answers: Sequence[lib.records.Ranking], name: str, kind: str) -> lib
         ),
         name=name,
     )
-    contrary = reordered(run)
+    contrary = lib.formats.reordered(run)
     by_rank = contrary | unscored
     if by_rank:
         reason = "their scores would be sorted into another order" if contrary else "some of their hits have no score"

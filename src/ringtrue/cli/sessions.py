@@ -121,7 +121,6 @@ def print_correlations(related: Sequence[lib.feedback.Correlation]) -> None:
 
 def read_outcomes(path: Path) -> list[lib.feedback.TaskOutcome]:
     """Return the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
-    from ringtrue.feedback.sessions import OUTCOMES
 
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -136,7 +135,9 @@ def read_outcomes(path: Path) -> list[lib.feedback.TaskOutcome]:
             raise InputError(f"{place}: has no session_id; write {{'session_id': 's-1', 'learning_index': 0.4}}")
         try:
             found.append(
-                lib.feedback.TaskOutcome(row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in OUTCOMES))
+                lib.feedback.TaskOutcome(
+                    row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in lib.feedback.OUTCOMES)
+                )
             )
         except InputError as problem:
             raise InputError(f"{place}: {problem}") from None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.formats.text import Place, field_of, parse_json, read_json, read_text, usable_id, write_whole
+from ringtrue.formats import Place, field_of, parse_json, read_json, read_text, usable_id, write_whole
 from ringtrue.store import DEFAULT_PROJECT, StoredExperiment
 
 if TYPE_CHECKING:

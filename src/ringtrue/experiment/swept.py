@@ -12,7 +12,7 @@ from ringtrue.errors import RingtrueError
 from ringtrue.experiment.ledger import Experiment
 from ringtrue.experiment.outcome import Effect, Trial, effect_of
 from ringtrue.experiment.space import Point, Value
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.measures import Measure
 from ringtrue.retrieve import canonical
 

@@ -18,10 +18,20 @@ if TYPE_CHECKING:
         validate_batch as validate_batch,
     )
     from ringtrue.feedback.derive import (
+        KEY as KEY,
+        ONE_OF as ONE_OF,
+        QUERY as QUERY,
+        SELECTING as SELECTING,
         Derived as Derived,
         derive_into as derive_into,
         derive_judgments as derive_judgments,
+        keyed as keyed,
+        qrels as qrels,
         question_id as question_id,
+        text_key as text_key,
+        variant_of as variant_of,
+        winning as winning,
+        winning_by_words as winning_by_words,
     )
     from ringtrue.feedback.detect import (
         DetectionRules as DetectionRules,
@@ -30,8 +40,8 @@ if TYPE_CHECKING:
         references as references,
         scroll_pasts as scroll_pasts,
     )
-    from ringtrue.feedback.precedence import qrels as qrels, winning as winning
     from ringtrue.feedback.sessions import (
+        OUTCOMES as OUTCOMES,
         Correlation as Correlation,
         SessionSummary as SessionSummary,
         TaskOutcome as TaskOutcome,

@@ -11,6 +11,11 @@ shown and never opened                      —    none: unknown, an unjudged do
 
 Searches with the same words count as one query. People and agents never share a row: the annotator says whose signal it was.
 What different retrievers or flags showed is not mixed unless asked for (trap 23).
+
+If several judgments speak about the same item for the same query, a person who judged by hand always wins; then what was said
+(validated), then what was done (implicit), then what was made up without anybody (bootstrapped). People come before agents, and
+the newer before the older. Of a pair that several people judged in the review queue the grade that was settled among them
+counts, and nobody's single one.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ringtrue.answers import JudgmentSource
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.log.linking import WINDOW, instant, link_all, setting
+from ringtrue.records import Judgment
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
@@ -39,6 +45,12 @@ SATISFIED_SECONDS = 30.0
 """A dwell counts as a selection from here on; Fox et al. (2005) found that shorter visits are often mistakes."""
 ANNOTATOR = "feedback:"
 """How the annotators of derived judgments begin; rows with other annotators are never touched."""
+KEY, QUERY = "key", "query"
+"""Where a judgment keeps the words of its query, in one spelling and as they were: it outlives the log."""
+ONE_OF = "one_of"
+"""What marks one rater's grade: the pair's settled grade stands in a row of its own."""
+ORDER: tuple[JudgmentSource, ...] = ("manual", "validated", "implicit", "bootstrapped")
+ACTOR_ORDER = ("person", "", "unknown", "agent")
 OWN_SOURCES: tuple[JudgmentSource, ...] = ("implicit", "validated")
 
 
@@ -127,15 +139,13 @@ def derive_judgments(
     variants = Counter(variant_of(query) for query in searches)
     if mixed == "refuse" and len(variants) > 1:
         raise CannotDecide(_mixture(searches, variants))
-    ids: dict[str, str] = {}
-    key_of: dict[str, str] = {}
-    texts: dict[str, str] = {}
+    asked = _Questions({query.query_id: text_key(query.query) for query in searches}, {}, {})
     for query in searches:
-        key = key_of[query.query_id] = text_key(query.query)
-        ids.setdefault(key, (known or {}).get(key, query.query_id))
-        texts.setdefault(key, query.query)
+        key = asked.key_of[query.query_id]
+        asked.ids.setdefault(key, (known or {}).get(key, query.query_id))
+        asked.texts.setdefault(key, query.query)
     left: Counter[str] = Counter()
-    usable = list(_usable(link_all(list(events), searches, window=window), key_of, left))
+    usable = list(_usable(link_all(list(events), searches, window=window), asked.key_of, left))
     judged: list[StoredJudgment] = []
     curves: dict[str, Examination] = {}
     parts = sorted(variants) if mixed == "separate" else [None]
@@ -146,14 +156,13 @@ def derive_judgments(
         told = [event for event in usable if event.query_id in shown_by]
         for actor in sorted({event.actor for event in told}):
             name = ANNOTATOR + actor + ("" if variant is None else ":" + _short(variant))
-            spoken = [event for event in told if event.actor == actor]
-            part = _Part(spoken, retrievers, key_of, texts, ids, name, now, project)
+            part = _Part([event for event in told if event.actor == actor], retrievers, asked, name, now, project)
             rows, curve = part.implicit(_searches_of(actor, mine, told))
             judged += rows + part.validated(left)
             if curve is not None:
                 curves[name] = curve
     done = {(one.query_id, one.item_id) for one in judged}
-    seen = {(ids[key_of[query.query_id]], item_id) for query in searches for item_id in query.result_ids}
+    seen = {(asked.ids[asked.key_of[query.query_id]], item_id) for query in searches for item_id in query.result_ids}
     return Derived(
         judgments=tuple(sorted(judged, key=lambda one: (one.query_id, one.item_id, one.source, one.annotator))),
         unknown=tuple(sorted(seen - done)),
@@ -161,8 +170,8 @@ def derive_judgments(
         examinations=curves,
         variants=dict(variants),
         searches=len(searches),
-        queries=len(ids),
-        keys=frozenset(ids),
+        queries=len(asked.ids),
+        keys=frozenset(asked.ids),
     )
 
 
@@ -203,14 +212,14 @@ def derive_into(
         for one in store.judgments(project=project, source=source)
         if one.annotator.startswith(ANNOTATOR)
     ]
-    known = {str(one.metadata["key"]): one.query_id for one in own if "key" in one.metadata}
+    known = {str(one.metadata[KEY]): one.query_id for one in own if KEY in one.metadata}
     found = derive_judgments(searches, events, now=now, mixed=mixed, window=window, known=known, project=project)
     if dry_run:
         return found
     fresh = {(one.query_id, one.item_id, one.source, one.annotator) for one in found.judgments}
     gone: dict[tuple[JudgmentSource, str], set[str]] = {}
     for one in own:
-        in_window = one.metadata.get("key") in found.keys
+        in_window = one.metadata.get(KEY) in found.keys
         if in_window and (one.query_id, one.item_id, one.source, one.annotator) not in fresh:
             gone.setdefault((one.source, one.annotator), set()).add(one.query_id)
     for (source, annotator), query_ids in sorted(gone.items()):
@@ -235,7 +244,80 @@ def chosen(searches: Sequence[LoggedQuery], retriever: str | None) -> list[Logge
     return mine
 
 
+# ── which judgment counts ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def keyed(judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = ()) -> list[tuple[str, StoredJudgment]]:
+    """Return every judgment with the key of its query's words: searches and golden queries with the same words share it.
+
+    The judgment itself says it, else the search of its id, else another judgment of that id; where nothing does, the id stands
+    for the words.
+    """
+    judgments = list(judgments)
+    words = {one.query_id: str(one.metadata[KEY]) for one in judgments if one.metadata.get(KEY)}
+    words |= {query.query_id: text_key(query.query) for query in searches}
+    return [(str(one.metadata.get(KEY) or words.get(one.query_id) or one.query_id), one) for one in judgments]
+
+
+def winning_by_words(
+    judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = (), *, min_confidence: float = 0.0
+) -> dict[tuple[str, str], StoredJudgment]:
+    """Return {(words' key, item): the judgment that counts}; judgments by hand count whatever their confidence."""
+    best: dict[tuple[str, str], StoredJudgment] = {}
+    for key, one in keyed(judgments, searches):
+        if one.metadata.get(ONE_OF) or (one.source != "manual" and one.confidence < min_confidence):
+            continue
+        pair = (key, one.item_id)
+        if pair not in best or _weight(one) > _weight(best[pair]):
+            best[pair] = one
+    return best
+
+
+def winning(
+    judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = (), *, min_confidence: float = 0.0
+) -> list[StoredJudgment]:
+    """Return one judgment per query and item, by query and item.
+
+    Query ids whose searches have the same words are one query; ``searches`` says which words an id stands for where the
+    judgment does not. Judgments by hand are kept whatever their confidence.
+    """
+    best = winning_by_words(judgments, searches, min_confidence=min_confidence)
+    return sorted(best.values(), key=lambda one: (one.query_id, one.item_id))
+
+
+def qrels(
+    judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = (), *, min_confidence: float = 0.0
+) -> list[Judgment]:
+    """Return the winning judgments as a golden set holds them, each query under one id: that of its first winner in order."""
+    best = winning_by_words(judgments, searches, min_confidence=min_confidence)
+    ids: dict[str, str] = {}
+    rows = []
+    for (key, item_id), one in sorted(best.items(), key=lambda row: (row[1].query_id, row[1].item_id)):
+        facts = {"annotator": one.annotator, "confidence": one.confidence}
+        rows.append(Judgment(ids.setdefault(key, one.query_id), item_id, one.relevance, one.source, facts))
+    return rows
+
+
+def _weight(one: StoredJudgment) -> tuple[int, int, object, str]:
+    actor = actor_of(one)
+    return (
+        -ORDER.index(one.source),
+        -ACTOR_ORDER.index(actor if actor in ACTOR_ORDER else ""),
+        instant(one.created_at),
+        one.annotator,
+    )
+
+
 # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """The texts that count as one query: search → key, key → text as it was first asked, key → query id."""
+
+    key_of: dict[str, str]
+    texts: dict[str, str]
+    ids: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -244,9 +326,7 @@ class _Part:
 
     events: Sequence[FeedbackEvent]
     retrievers: Sequence[str]
-    key_of: Mapping[str, str]
-    texts: Mapping[str, str]
-    ids: Mapping[str, str]
+    asked: _Questions
     annotator: str
     now: str
     project: str
@@ -257,7 +337,7 @@ class _Part:
         clicked = {(event.query_id, event.item_id) for event in self.events if event.event_type in SELECTING}
         if not clicked:
             return [], None
-        curve, found = attractions(_appearances(counted, clicked, self.key_of))
+        curve, found = attractions(_appearances(counted, clicked, self.asked.key_of))
         sessions: dict[tuple[str, str], set[str]] = {}
         for event in self.events:
             if event.event_type in SELECTING:
@@ -296,13 +376,13 @@ class _Part:
         return rows
 
     def _pair(self, event: FeedbackEvent) -> tuple[str, str]:
-        return self.key_of[str(event.query_id)], str(event.item_id)
+        return self.asked.key_of[str(event.query_id)], str(event.item_id)
 
     def _row(
         self, key: str, item_id: str, grade: int, source: JudgmentSource, confidence: float, facts: Mapping[str, Any]
     ) -> StoredJudgment:
         return StoredJudgment(
-            query_id=self.ids[key],
+            query_id=self.asked.ids[key],
             item_id=item_id,
             relevance=grade,
             source=source,
@@ -310,7 +390,7 @@ class _Part:
             project=self.project,
             annotator=self.annotator,
             confidence=round(confidence, 6),
-            metadata={"key": key, "query": self.texts[key], **facts, "retrievers": list(self.retrievers)},
+            metadata={KEY: key, QUERY: self.asked.texts[key], **facts, "retrievers": list(self.retrievers)},
         )
 
 

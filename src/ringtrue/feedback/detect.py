@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -131,15 +132,12 @@ def references(
     cannot be recognised.
     """
     searches = list(searches)
-    said = set(_runs(_word_list(answer), rules.span))
+    said = set(_runs(word_list(answer), rules.span))
     if not said:
         return []
-    texts = {item_id: _word_list(text) for item_id, text in items.items()}
+    texts = {item_id: word_list(text) for item_id, text in items.items()}
     repeated = {item_id: {run for run in _runs(words, rules.span) if run in said} for item_id, words in texts.items()}
-    holders: dict[tuple[str, ...], int] = {}
-    for runs in repeated.values():
-        for run in runs:
-            holders[run] = holders.get(run, 0) + 1
+    holders = Counter(run for runs in repeated.values() for run in runs)
     found = []
     for item_id, runs in repeated.items():
         if not runs:
@@ -203,11 +201,9 @@ def _by_session(searches: Iterable[LoggedQuery]) -> Iterator[list[LoggedQuery]]:
 
 
 def _repetition(query: LoggedQuery, earlier: LoggedQuery, shared: float, close: float) -> FeedbackEvent:
-    facts: dict[str, Any] = {"repeats": earlier.query_id, "overlap": round(shared, 4), "retriever": query.retriever}
-    if not math.isnan(close):
-        facts["cosine"] = round(close, 4)
-    if query.flags:
-        facts["flags"] = setting(query.flags)
+    facts = {"repeats": earlier.query_id, "overlap": round(shared, 4)} | (
+        {} if math.isnan(close) else {"cosine": round(close, 4)}
+    )
     return FeedbackEvent(
         stable_id("re_search", query.project, query.query_id),
         "re_search",
@@ -216,30 +212,29 @@ def _repetition(query: LoggedQuery, earlier: LoggedQuery, shared: float, close: 
         project=query.project,
         query_id=query.query_id,
         user_id=query.user_id,
-        metadata=facts,
+        metadata=facts | _setting_of(query),
     )
 
 
 def _passed(query: LoggedQuery, item_id: str, rank: int, below: FeedbackEvent) -> FeedbackEvent:
-    facts: dict[str, Any] = {"opened_below": below.item_id, "retriever": query.retriever}
-    if query.flags:
-        facts["flags"] = setting(query.flags)
-    return FeedbackEvent(
-        stable_id("scroll_past", query.project, query.query_id, item_id),
-        "scroll_past",
-        below.session_id,
-        below.created_at,
+    return replace(
+        below,
+        event_id=stable_id("scroll_past", query.project, query.query_id, item_id),
+        event_type="scroll_past",
         project=query.project,
         query_id=query.query_id,
         item_id=item_id,
         rank_in_results=rank,
-        actor=below.actor,
-        user_id=below.user_id,
-        metadata=facts,
+        metadata={"opened_below": below.item_id} | _setting_of(query),
     )
 
 
-def _word_list(text: str) -> list[str]:
+def _setting_of(query: LoggedQuery) -> dict[str, Any]:
+    return {"retriever": query.retriever} | ({"flags": setting(query.flags)} if query.flags else {})
+
+
+def word_list(text: str) -> list[str]:
+    """Return the words of a text as the trigger channel sees them."""
     from ringtrue.retrieve.channels.trigger import words_of
 
     return words_of(text)
@@ -247,7 +242,7 @@ def _word_list(text: str) -> list[str]:
 
 def _words(text: str) -> frozenset[str]:
     # A query of signs alone ("???") still has to resemble itself.
-    return frozenset(_word_list(text) or text.split())
+    return frozenset(word_list(text) or text.split())
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:

@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError
-from ringtrue.feedback.derive import SELECTING, VALIDATING, text_key, variant_of
+from ringtrue.feedback.derive import SELECTING, VALIDATING, text_key, variant_of, winning_by_words
 from ringtrue.feedback.detect import OPENING, Encode, re_searches
-from ringtrue.feedback.precedence import winning_by_words
 from ringtrue.log.linking import WINDOW, instant, link_all
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, HistoryPoint, LoggedQuery, StoredJudgment
 

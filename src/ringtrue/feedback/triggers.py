@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError
-from ringtrue.feedback.detect import OPENING
+from ringtrue.feedback.detect import OPENING, word_list
 from ringtrue.log.linking import WINDOW, instant, link_all
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
@@ -118,10 +118,8 @@ def learn_from_selection(
     refused = _refusal(event, log, item_created_at, now, rules)
     if refused:
         return Lesson(refused=refused)
-    from ringtrue.retrieve.channels.trigger import words_of
-
     there = {one.phrase: one for one in learned_phrases(log) if one.item_id == event.item_id and _live(one, now, rules)}
-    barred = {" ".join(words_of(phrase)) for phrase in own_phrases}
+    barred = {" ".join(word_list(phrase)) for phrase in own_phrases}
     barred |= {str(phrase) for entry in log if entry.subject == event.item_id for phrase in entry.detail.get("phrases", ())}
     candidates = [phrase for phrase in phrases_of(query.query, rules=rules) if phrase not in barred]
     entries = []
@@ -144,11 +142,10 @@ def phrases_of(text: str, *, rules: Safeguards = DEFAULTS) -> list[str]:
     >>> phrases_of("How do I get the refund policy for late checkout?")
     ['refund policy', 'late checkout']
     """
-    from ringtrue.golden.overlap import STOP_WORDS
-    from ringtrue.retrieve.channels.trigger import words_of
+    from ringtrue.golden import STOP_WORDS
 
     runs: list[list[str]] = [[]]
-    for word in words_of(text):
+    for word in word_list(text):
         if word in STOP_WORDS or word in rules.denylist:
             runs.append([])
         else:
@@ -204,12 +201,10 @@ def called_by(text: str, phrases: Mapping[str, Sequence[str]]) -> dict[str, str]
     >>> called_by("refund policy?", {"d1": ("refund policy", "refund"), "d2": ("refunds",)})
     {'d1': 'refund policy'}
     """
-    from ringtrue.retrieve.channels.trigger import words_of
-
-    said = f" {' '.join(words_of(text))} "
+    said = f" {' '.join(word_list(text))} "
     found = {}
     for item_id, some in phrases.items():
-        there = [phrase for phrase in some if f" {' '.join(words_of(phrase))} " in said]
+        there = [phrase for phrase in some if f" {' '.join(word_list(phrase))} " in said]
         if there:
             found[item_id] = max(there, key=lambda phrase: (len(phrase.split()), phrase))
     return found

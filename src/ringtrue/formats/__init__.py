@@ -10,14 +10,51 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import table, trec
-from ringtrue.formats.text import STDIN, Place as Place, encoded, one_line, read_bytes, read_jsonl, write_text, yaml_text
+from ringtrue.formats.table import (
+    DOCUMENT as DOCUMENT,
+    GRADE as GRADE,
+    QUERY as QUERY,
+    RANK as RANK,
+    SCORE as SCORE,
+    ListedQuery as ListedQuery,
+    csv_rows as csv_rows,
+    is_query_list as is_query_list,
+    open_duckdb as open_duckdb,
+    parquet_rows as parquet_rows,
+    queries_in as queries_in,
+    read_query_list as read_query_list,
+    rows_of as rows_of,
+    write_rows as write_rows,
+)
+from ringtrue.formats.text import (
+    STDIN,
+    Located as Located,
+    Place as Place,
+    decode as decode,
+    encoded,
+    field_of as field_of,
+    json_records as json_records,
+    lines as lines,
+    one_line as one_line,
+    parse_json as parse_json,
+    read_bytes as read_bytes,
+    read_json as read_json,
+    read_jsonl as read_jsonl,
+    read_text as read_text,
+    read_yaml as read_yaml,
+    required as required,
+    usable_id as usable_id,
+    write_text as write_text,
+    write_whole as write_whole,
+    yaml_text as yaml_text,
+)
+from ringtrue.formats.trec import check_field as check_field, reordered as reordered
 from ringtrue.records import Qrels, Run
 
 KINDS = ("trec", "tsv", "csv", "parquet", "json", "jsonl", "yaml")
@@ -67,18 +104,9 @@ def _bulk(path: Path) -> Run | None:
 
     if str(path) == STDIN or not path.is_file() or path.stat().st_size < (BULK // 8 if path.suffix == ".gz" else BULK):
         return None
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-    except OSError:
-        return None  # the strict reader says why
-    if not packed:
+    with contextlib.suppress(OSError):  # the strict reader says why
         return bulk.read_run(path)
-    # What is mapped into memory outlives its name, so the folder may go at once; Windows keeps it until its own cleaning.
-    with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
-        spool = Path(folder) / "unpacked.run"
-        spool.write_bytes(read_bytes(path))
-        return bulk.read_run(spool)
+    return None
 
 
 def _inside_beir(path: Path) -> Path:

@@ -189,17 +189,13 @@ def json_records(path: str | Path) -> Iterator[tuple[Place, Callable[[], dict[st
     elif _over_lines(text, start, one_document=Path(path).suffix.lower() == ".json"):
         line, counted = 1, 0
         while (found := _WORD.search(text, start)) is not None:
-            value, start = _parsed(text, place, partial(_value_at, text, found.start()))
+            value, start = _parsed(text, place, partial(json.JSONDecoder.raw_decode, s=text, idx=found.start()))
             line, counted = line + text.count("\n", counted, found.start()), found.start()
             yield place.on(line), partial(_object, value, place.on(line))
     else:
         for number, written in _lines(text):
             if written.strip():
                 yield place.on(number), partial(_object_in, written, place.on(number))
-
-
-def _value_at(text: str, start: int, decoder: json.JSONDecoder) -> tuple[Any, int]:
-    return decoder.raw_decode(text, start)
 
 
 def _over_lines(text: str, start: int, *, one_document: bool) -> bool:
@@ -234,58 +230,30 @@ class Located(dict[str, Any]):
     line: int | None = None
 
 
-def read_yaml(path: str | Path) -> Any:
+def read_yaml(path: str | Path, *, check: Callable[[Any, Place, int], None] | None = None) -> Any:
     """Return a YAML document whose mappings know their lines; keys are the text as written.
 
-    Repeated keys, aliases and numbers that YAML reads otherwise than they look (010, 12:30) are errors.
+    Repeated keys, aliases and numbers that YAML reads otherwise than they look (010, 12:30) are errors. ``check`` sees each
+    event with its place and depth before anything is built.
     """
     import yaml  # costs 20 ms that no other format needs
 
-    place = Place(str(path))
-
-    def scalar(node: Any) -> Any:
-        here = place.on(node.start_mark.line + 1)
-        try:
-            value = loader.construct_object(node)
-        except (ArithmeticError, AttributeError, LookupError, ValueError) as problem:  # 2024-13-45, !!bool maybe
-            raise here.error(
-                f"'{node.value[:60]}' cannot be read as {node.tag.split(':')[-1]}", "put it in quotes"
-            ) from problem
-        if type(value) is int and str(value) != node.value.removeprefix("+"):
-            raise here.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
-        return value
-
-    def build(node: Any) -> Any:
-        if isinstance(node, yaml.ScalarNode):
-            return scalar(node)
-        if isinstance(node, yaml.SequenceNode):
-            return [build(item) for item in node.value]
-        record = Located()
-        record.line = node.start_mark.line + 1
-        for key_node, value_node in node.value:
-            here = place.on(key_node.start_mark.line + 1)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise here.error("a list or mapping stands as a key", "write a text before the colon")
-            key = key_node.value  # as written: a key 010 or yes is that text, not 8 or True
-            if key in record:
-                raise here.error(f"the key '{key}' is given twice", "keep one of the two")
-            record[key] = build(value_node)
-        return record
-
-    text = read_text(path)
+    place, text = Place(str(path)), read_text(path)
     try:
-        loader = yaml.SafeLoader(text)
         depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            here = place.on(event.start_mark.line + 1)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if check is not None:
+                check(event, here, depth)
             if depth > _DEEPEST:  # the parser's time grows with the square of the depth
-                raise place.on(event.start_mark.line + 1).error("the YAML is nested too deeply", "flatten it")
+                raise here.error("the YAML is nested too deeply", "flatten it")
             # Aliases allow a few lines to stand for gigabytes, and a golden set has no use for them.
             if isinstance(event, yaml.AliasEvent):
-                line = None if event.start_mark is None else event.start_mark.line + 1
-                raise place.on(line).error(f"the alias '*{event.anchor}'", "write the value out")
+                raise here.error(f"the alias '*{event.anchor:.60}'", "write the value out")
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        return None if node is None else build(node)
+        return None if node is None else _yaml_value(node, loader, place)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         reason = getattr(problem, "problem", None) or str(problem).split("\n")[0]
@@ -295,6 +263,36 @@ def read_yaml(path: str | Path) -> Any:
         raise place.on(line).error(f"not valid YAML: {reason}", "mend the YAML there") from problem
     except RecursionError:
         raise place.error("the YAML is nested too deeply", "flatten it") from None
+
+
+def _yaml_value(node: Any, loader: Any, place: Place) -> Any:
+    """Return what a node of YAML means."""
+    if node.id == "scalar":
+        return _yaml_scalar(node, loader, place.on(node.start_mark.line + 1))
+    if node.id == "sequence":
+        return [_yaml_value(item, loader, place) for item in node.value]
+    record = Located()
+    record.line = node.start_mark.line + 1
+    for key_node, value_node in node.value:
+        here = place.on(key_node.start_mark.line + 1)
+        if key_node.id != "scalar":
+            raise here.error("a list or mapping stands as a key", "write a text before the colon")
+        key = key_node.value  # as written: a key 010 or yes is that text, not 8 or True
+        if key in record:
+            raise here.error(f"the key '{key}' is given twice", "keep one of the two")
+        record[key] = _yaml_value(value_node, loader, place)
+    return record
+
+
+def _yaml_scalar(node: Any, loader: Any, here: Place) -> Any:
+    try:
+        value = loader.construct_object(node)
+    except (ArithmeticError, AttributeError, LookupError, ValueError) as problem:  # 2024-13-45, !!bool maybe
+        kind = node.tag.split(":")[-1]
+        raise here.error(f"'{node.value[:60]}' cannot be read as {kind}", "put it in quotes") from problem
+    if type(value) is int and str(value) != node.value.removeprefix("+"):
+        raise here.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
+    return value
 
 
 def yaml_text(value: Any) -> str:

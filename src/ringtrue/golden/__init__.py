@@ -9,58 +9,43 @@ the database; it imports only errors, records, the file formats and the statisti
 from __future__ import annotations
 
 from ringtrue.golden.bootstrap import (
-    Bootstrapped as Bootstrapped,
-    KnownItems as KnownItems,
+    CONFIRM as CONFIRM,
+    Citation as Citation,
     Row as Row,
-    confirmed as confirmed,
-    id_from_text as id_from_text,
+    cited as cited,
     known_item as known_item,
+    read_citations as read_citations,
     rewrite as rewrite,
 )
 from ringtrue.golden.bounds import UploadLimits as UploadLimits
-from ringtrue.golden.citations import Citation as Citation, Cited as Cited, cited as cited, read_citations as read_citations
-from ringtrue.golden.convert import convert as convert
-from ringtrue.golden.duplicates import near_duplicates as near_duplicates, normalise as normalise
 from ringtrue.golden.formats import (
     FORMATS as FORMATS,
-    Format as Format,
+    detect as detect,
     format_named as format_named,
     require_version as require_version,
     save as save,
 )
-from ringtrue.golden.generate import (
-    Generated as Generated,
-    Generator as Generator,
-    Made as Made,
-    OfflineGenerator as OfflineGenerator,
-    generate as generate,
+from ringtrue.golden.formats.draft import PROFILES as PROFILES
+from ringtrue.golden.generating import Generator as Generator, OfflineGenerator as OfflineGenerator, generate as generate
+from ringtrue.golden.likeness import (
+    STOP_WORDS as STOP_WORDS,
+    content_words as content_words,
+    is_copied as is_copied,
+    near_duplicates as near_duplicates,
+    normalise as normalise,
+    overlap as overlap,
+    summarise as summarise,
 )
-from ringtrue.golden.load import (
+from ringtrue.golden.loading import (
+    golden_from as golden_from,
     holds_golden_set as holds_golden_set,
     load as load,
     load_test_set as load_test_set,
     locate as locate,
+    record_of as record_of,
     shipped as shipped,
 )
-from ringtrue.golden.overlap import (
-    Copied as Copied,
-    OverlapSummary as OverlapSummary,
-    content_words as content_words,
-    is_copied as is_copied,
-    longest_shared_phrase as longest_shared_phrase,
-    overlap as overlap,
-    summarise as summarise,
-)
-from ringtrue.golden.plan import (
-    Candidate as Candidate,
-    Plan as Plan,
-    Size as Size,
-    SliceSize as SliceSize,
-    plan as plan,
-    worth_judging as worth_judging,
-)
-from ringtrue.golden.pool import Contribution as Contribution, Pool as Pool, pool as pool
-from ringtrue.golden.profiles import PROFILES as PROFILES
+from ringtrue.golden.planning import Candidate as Candidate, plan as plan, pool as pool, worth_judging as worth_judging
 from ringtrue.golden.ratings import (
     RULES as RULES,
     Dispute as Dispute,
@@ -71,40 +56,38 @@ from ringtrue.golden.ratings import (
     disputes as disputes,
     rater_name as rater_name,
     settle as settle,
+    settled_judgments as settled_judgments,
 )
-from ringtrue.golden.record import golden_from as golden_from, record_of as record_of
-from ringtrue.golden.refresh import (
+from ringtrue.golden.refreshing import (
+    KAPPA as KAPPA,
+    Asked as Asked,
+    Coverage as Coverage,
     Proposal as Proposal,
+    Question as Question,
     Refreshed as Refreshed,
     age_in_days as age_in_days,
     age_warning as age_warning,
+    choose as choose,
+    coverage as coverage,
     propose as propose,
+    questions as questions,
     refresh as refresh,
 )
-from ringtrue.golden.report import Report as Report
 from ringtrue.golden.rules import about_scale as about_scale, check_grades as check_grades
-from ringtrue.golden.slices import slice_fields as slice_fields, slice_of as slice_of
-from ringtrue.golden.split import (
-    Leak as Leak,
-    Look as Look,
+from ringtrue.golden.splitting import (
+    LEDGER as LEDGER,
+    NO_VALUE as NO_VALUE,
     leakage as leakage,
     ledger_beside as ledger_beside,
     looks as looks,
     read_looks as read_looks,
     record_look as record_look,
+    slice_fields as slice_fields,
+    slice_of as slice_of,
     split as split,
 )
-from ringtrue.golden.traffic import (
-    Asked as Asked,
-    Coverage as Coverage,
-    Question as Question,
-    Search as Search,
-    choose as choose,
-    coverage as coverage,
-    questions as questions,
-)
 from ringtrue.golden.upload import read_upload as read_upload
-from ringtrue.golden.validate import validate as validate, validate_file as validate_file
+from ringtrue.golden.validation import Report as Report, validate as validate, validate_file as validate_file
 from ringtrue.golden.version import (
     Difference as Difference,
     Version as Version,

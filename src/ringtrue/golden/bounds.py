@@ -7,17 +7,14 @@ any honest set of its size.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place, parse_json
+from ringtrue.formats import Place, parse_json
 from ringtrue.golden.formats.fields import METADATA
 
 
@@ -56,13 +53,10 @@ _JUDGED = frozenset(
     }
 )  # fmt: skip
 _ANNOTATED = "annotations"
-_BLOCK = 1 << 20
 _YAML_VALUE = 30
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-FxX]*")
-_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
-_STEP = np.zeros(256, np.int8)
-_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 @dataclass
@@ -74,45 +68,25 @@ class Spent:
     fields: int = 0
     judged: int = 0
 
-    def structure(self, stream: BinaryIO, place: Place, *, lines: bool = False) -> None:
-        """Count the values of JSON and see how deep it goes, before it is parsed; a million of ``[`` never becomes lists.
+    def structure(self, content: bytes, place: Place) -> None:
+        """Count the values of JSON before it is parsed; a million of ``[]`` never become lists."""
+        found = _separators(content)
+        if self.values + found > self.limits.values:  # texts hold commas too
+            found = _separators(_TEXT.sub(b"", content))
+        self._count(found, place)
 
-        JSON lines that are broken would seem to go deeper with every line; ``record`` sees their depth.
-        """
-        depth, inside, pending = 0, False, b""
-        while block := stream.read(_BLOCK):
-            raw = np.frombuffer(pending + block, np.uint8)
-            quotes, pending = _quotes(raw)
-            within = np.logical_xor.accumulate(quotes) ^ inside
-            step = _STEP[raw]
-            step[within] = 0
-            self._count(int(np.count_nonzero(((raw == _COMMA) & ~within) | (step > 0))), place)
-            level = depth + np.cumsum(step, dtype=np.int64)
-            if not lines and level.max() > self.limits.depth:
-                raise self._too_deep(place)
-            depth, inside = int(level[-1]), bool(within[-1])
-
-    def yaml(self, text: str, place: Place) -> None:
-        """Go through the events of YAML, from which nothing is built; what is not YAML at all is left to its reader to tell."""
+    def yaml(self, event: Any, here: Place, depth: int) -> None:
+        """Look at one event of YAML, from which nothing is built yet."""
         import yaml  # costs 20 ms that no other format needs
 
-        depth = 0
-        try:
-            for event in yaml.parse(text, Loader=yaml.SafeLoader):
-                here = place.on(event.start_mark.line + 1)
-                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-                if depth > self.limits.depth:
-                    raise self._too_deep(here)
-                if isinstance(event, yaml.AliasEvent):
-                    raise here.error(f"the alias '*{event.anchor:.60}'", "write the value out")
-                if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
-                    self._count(1, here, each=_YAML_VALUE)
-                    if event.tag not in (None, "!", _TEXT_TAG):
-                        raise here.error(f"the tag '{event.tag:.60}'", "write the value without it")
-                if isinstance(event, yaml.ScalarEvent) and event.implicit[0] and _is_long_number(event.value):
-                    raise here.error(f"a number of {len(event.value):,} characters", "put it in quotes")
-        except yaml.YAMLError:
-            return
+        if depth > self.limits.depth:
+            raise self._too_deep(here)
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            self._count(1, here, each=_YAML_VALUE)
+            if event.tag not in (None, "!", _TEXT_TAG):
+                raise here.error(f"the tag '{event.tag:.60}'", "write the value without it")
+        if isinstance(event, yaml.ScalarEvent) and event.implicit[0] and _is_long_number(event.value):
+            raise here.error(f"a number of {len(event.value):,} characters", "put it in quotes")
 
     def record(self, value: Any, place: Place, *, known: frozenset[str] = frozenset()) -> None:
         """Go through one parsed document or line; ``known`` are the fields that its format names."""
@@ -142,7 +116,7 @@ class Spent:
         """Return what lies in a text that a reader would parse once more: exporters of spans write JSON inside JSON."""
         if key.rpartition(".")[2] not in ("documents", METADATA) or text.lstrip()[:1] not in ("[", "{"):
             return []
-        self.structure(io.BytesIO(text.encode()), place)
+        self.structure(text.encode(), place)
         try:
             return [loads(text, place)]
         except (ValueError, RecursionError):
@@ -210,20 +184,12 @@ def parsed(text: str, place: Place) -> Any:
         return parse_json(text, place)
 
 
-def _quotes(raw: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], bytes]:
-    """Return where texts begin and end, and the backslash that still waits for its character in the next block."""
-    quotes, slashes = raw == _QUOTE, raw == _BACKSLASH
-    if not slashes.any():
-        return quotes, b""
-    edges = np.flatnonzero(np.diff(slashes, prepend=False, append=False))
-    begin, end = edges[::2], edges[1::2]
-    escaped = end[(end - begin) % 2 == 1]
-    quotes[escaped[escaped < len(raw)]] = False
-    return quotes, b"\\" if len(escaped) and escaped[-1] == len(raw) else b""
-
-
 def _is_long_number(text: str) -> bool:
     return len(text) > NUMBER and _NUMBER.fullmatch(text) is not None
+
+
+def _separators(content: bytes) -> int:
+    return content.count(b",") + content.count(b"[") + content.count(b"{")
 
 
 def _is_table(value: Any) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ringtrue.errors import CannotDecide, InputError, nearest
+from ringtrue.records import Judgment
 
 if TYPE_CHECKING:
     from ringtrue.stats import Agreement
@@ -101,6 +102,15 @@ def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: s
         more = " …" if len(waiting) > _SHOWN else ""
         raise CannotDecide(f"{len(waiting)} disputed pairs wait for '{adjudicator}': {shown}{more}; let them judge these")
     return found
+
+
+def settled_judgments(settled: Mapping[Pair, int], ratings: Iterable[Rating], *, rule: Rule) -> dict[Pair, Judgment]:
+    """Return the judgments of settled pairs, by pair; they name the rule and everybody who rated."""
+    said = by_pair(ratings)
+    return {
+        pair: Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(said[pair])), "rule": rule})
+        for pair, grade in sorted(settled.items())
+    }
 
 
 def _majority(grades: Sequence[int]) -> int:

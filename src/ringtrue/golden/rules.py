@@ -1,19 +1,22 @@
-"""The rules of G-2: each a small function that yields what breaks it, in a table with the profiles it applies to."""
+"""The rules of G-2: each a small function that yields what breaks it, in a table with the profiles it applies to.
+
+A problem names its rule once the table has been gone through (``validate``).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from ringtrue.answers import GoldenProblem
 from ringtrue.errors import InputError, nearest
-from ringtrue.golden.duplicates import pairs_of
+from ringtrue.golden.formats.draft import PROFILES
 from ringtrue.golden.formats.fields import alike
-from ringtrue.golden.profiles import PROFILES
-from ringtrue.golden.report import Severity
-from ringtrue.golden.subject import Subject
+from ringtrue.golden.likeness import OverlapSummary, pairs_of, summarise
 from ringtrue.golden.version import parse_version
-from ringtrue.records import GoldenSet
+from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 KINDS = ("factual", "comparative", "troubleshooting", "sentiment")
 USUAL = (0, 3)
@@ -26,43 +29,88 @@ _SEARCHED_FOR_NAMES = 5000
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What one rule has to say about one place."""
+class Subject:
+    """The set under validation and the sizes it has to reach."""
 
-    severity: Severity
-    place: str
-    message: str
-    cure: str
+    golden: GoldenSet
+    minimum_documents: int
+    minimum_queries: int
+
+    @cached_property
+    def documents(self) -> dict[str, Document]:
+        """Documents by id."""
+        return {document.doc_id: document for document in self.golden.documents}
+
+    @cached_property
+    def queries(self) -> dict[str, Query]:
+        """Queries by id."""
+        return {query.query_id: query for query in self.golden.queries}
+
+    @cached_property
+    def judged(self) -> dict[str, list[Judgment]]:
+        """Judgments by query id, of unknown queries too."""
+        groups: dict[str, list[Judgment]] = {query_id: [] for query_id in self.queries}
+        for judgment in self.golden.judgments:
+            groups.setdefault(judgment.query_id, []).append(judgment)
+        return groups
+
+    def relevant(self, query_id: str) -> list[str]:
+        """Return the documents that count as relevant."""
+        return [j.doc_id for j in self.judged[query_id] if j.grade >= self.golden.relevance_threshold]
+
+    def relevant_items(self, query_id: str) -> int:
+        """Return how many relevant things there are; members of one equivalence class are one (M-3)."""
+        return len({self._class_of.get(doc_id, doc_id) for doc_id in self.relevant(query_id)})
+
+    @cached_property
+    def _class_of(self) -> dict[str, str]:
+        return {member: members[0] for members in self.golden.equivalence_classes for member in members}
+
+    @cached_property
+    def words(self) -> list[int]:
+        """The length of each document in words."""
+        return [len(document.text.split()) for document in self.golden.documents]
+
+    @cached_property
+    def overlap(self) -> OverlapSummary:
+        """How much the queries borrow from their documents."""
+        return summarise(self.golden)
+
+    @cached_property
+    def reachable_precision(self) -> float | None:
+        """The best mean P@5 that the judgments allow; None when no query expects an answer."""
+        best = [min(5, self.relevant_items(query.query_id)) / 5 for query in self.queries.values() if not query.negative]
+        return sum(best) / len(best) if best else None
 
 
-Check = Callable[[Subject], Iterator[Finding]]
+Problems = Iterator[GoldenProblem]
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A named check and the profiles it applies to."""
+def name_of(rule: Callable[[Subject], Problems]) -> str:
+    """Return what a rule is called in reports.
 
-    name: str
-    check: Check
-    profiles: frozenset[str]
-
-
-def _error(place: str, message: str, cure: str) -> Finding:
-    return Finding("error", place, message, cure)
+    >>> name_of(known_profile)
+    'known-profile'
+    """
+    return rule.__name__.replace("_", "-")
 
 
-def _warning(place: str, message: str, cure: str) -> Finding:
-    return Finding("warning", place, message, cure)
+def _error(place: str, message: str, cure: str) -> GoldenProblem:
+    return GoldenProblem("error", "", place, message, cure)
 
 
-def known_profile(subject: Subject) -> Iterator[Finding]:
+def _warning(place: str, message: str, cure: str) -> GoldenProblem:
+    return GoldenProblem("warning", "", place, message, cure)
+
+
+def known_profile(subject: Subject) -> Problems:
     """The profile is one that fixes rules."""
     name = subject.golden.profile
     if name not in PROFILES:
         yield _error("", f"'{name}' is not a profile", f"write {nearest(name, PROFILES)}")
 
 
-def required_fields(subject: Subject) -> Iterator[Finding]:
+def required_fields(subject: Subject) -> Problems:
     """Ids and query texts are there; a document has something to find it by."""
     golden = subject.golden
     if not golden.id.strip():
@@ -81,7 +129,7 @@ def required_fields(subject: Subject) -> Iterator[Finding]:
             yield _warning(document.doc_id, "the document has neither title nor text", "write its text or remove it")
 
 
-def semantic_version(subject: Subject) -> Iterator[Finding]:
+def semantic_version(subject: Subject) -> Problems:
     """The version can be compared with another (G-3)."""
     version = subject.golden.version
     try:
@@ -90,7 +138,7 @@ def semantic_version(subject: Subject) -> Iterator[Finding]:
         yield _warning("", f"'{version}' is not a semantic version", "write major.minor.patch like 1.0.0")
 
 
-def unique_ids(subject: Subject) -> Iterator[Finding]:
+def unique_ids(subject: Subject) -> Problems:
     """No id stands for two things, no pair is judged twice."""
     golden = subject.golden
     for query_id in _repeated(query.query_id for query in golden.queries):
@@ -108,7 +156,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def grades_in_scale(subject: Subject) -> Iterator[Finding]:
+def grades_in_scale(subject: Subject) -> Problems:
     """Grades lie on the declared scale, and the threshold divides it."""
     lowest, highest = subject.golden.scale
     threshold = subject.golden.relevance_threshold
@@ -132,7 +180,7 @@ def about_scale(golden: GoldenSet) -> Iterator[str]:
         yield f"{first}{more} is negative and counts as not judged"
 
 
-def grades_outside_scale(golden: GoldenSet) -> Iterator[Finding]:
+def grades_outside_scale(golden: GoldenSet) -> Problems:
     """Yield an error for every grade that is not on the scale of its set."""
     lowest, highest = golden.scale
     for judgment in golden.judgments:
@@ -149,7 +197,7 @@ def check_grades(golden: GoldenSet) -> None:
         raise InputError(f"golden set '{golden.id}', query '{wrong[0].place}': {wrong[0].message}{more}; {wrong[0].cure}")
 
 
-def has_relevant(subject: Subject) -> Iterator[Finding]:
+def has_relevant(subject: Subject) -> Problems:
     """Every query has something to find, unless it is marked as one that should be answered by silence."""
     threshold = subject.golden.relevance_threshold
     for query in subject.queries.values():
@@ -165,7 +213,7 @@ def has_relevant(subject: Subject) -> Iterator[Finding]:
             yield _warning(query.query_id, message, "judge a better document or lower the threshold")
 
 
-def judged_exist(subject: Subject) -> Iterator[Finding]:
+def judged_exist(subject: Subject) -> Problems:
     """Judgments speak of queries and documents that the set has (trap 13)."""
     golden = subject.golden
     for query_id in [name for name in subject.judged if name not in subject.queries]:
@@ -188,7 +236,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean '{meant}'?)" if meant else ""
 
 
-def consistent_lists(subject: Subject) -> Iterator[Finding]:
+def consistent_lists(subject: Subject) -> Problems:
     """What a file lists as relevant is also graded as relevant, and the other way round (G-1)."""
     threshold = subject.golden.relevance_threshold
     for judgment in subject.golden.judgments:
@@ -207,7 +255,7 @@ def consistent_lists(subject: Subject) -> Iterator[Finding]:
             yield _error(query.query_id, f"top_1_chunk '{chunk}' belongs to no document", cure)
 
 
-def distinct_queries(subject: Subject) -> Iterator[Finding]:
+def distinct_queries(subject: Subject) -> Problems:
     """No query is asked twice, in the same or nearly the same words."""
     for pair in pairs_of(subject.golden.queries, scope=subject.golden.scope):
         if pair.first == pair.second:
@@ -219,7 +267,7 @@ def distinct_queries(subject: Subject) -> Iterator[Finding]:
             yield _warning(pair.second, message, "remove one of the two or make them differ")
 
 
-def no_leakage(subject: Subject) -> Iterator[Finding]:
+def no_leakage(subject: Subject) -> Problems:
     """Queries that declare a split have no double on the other side (G-4)."""
     sides = {query.query_id: query.metadata.get("split") for query in subject.golden.queries}
     if len(_texts(sides.values())) < 2:
@@ -231,7 +279,7 @@ def no_leakage(subject: Subject) -> Iterator[Finding]:
             yield _error(pair.second, message, "put both on the same side")
 
 
-def minimum_documents(subject: Subject) -> Iterator[Finding]:
+def minimum_documents(subject: Subject) -> Problems:
     """The corpus is large enough for finding to be harder than guessing."""
     found, wanted = len(subject.golden.documents), subject.minimum_documents
     if subject.golden.documents and found < wanted:
@@ -239,7 +287,7 @@ def minimum_documents(subject: Subject) -> Iterator[Finding]:
         yield _error("", f"the set has {found} documents, fewer than {wanted}", cure)
 
 
-def minimum_queries(subject: Subject) -> Iterator[Finding]:
+def minimum_queries(subject: Subject) -> Problems:
     """There are enough queries for a mean to say something."""
     found, wanted = len(subject.golden.queries), subject.minimum_queries
     if found < wanted:
@@ -250,7 +298,7 @@ def minimum_queries(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def covered_lengths(subject: Subject) -> Iterator[Finding]:
+def covered_lengths(subject: Subject) -> Problems:
     """Short and long documents both occur; a retriever that only copes with one kind must not look good."""
     if not subject.words:
         return
@@ -260,7 +308,7 @@ def covered_lengths(subject: Subject) -> Iterator[Finding]:
         yield _warning("", f"no document is longer than {LONG:,} words", "add long ones, as real collections have")
 
 
-def covered_kinds(subject: Subject) -> Iterator[Finding]:
+def covered_kinds(subject: Subject) -> Problems:
     """All kinds of question are asked, of more than one type and format of document."""
     asked = _texts(query.metadata.get("query_type") for query in subject.golden.queries)
     for kind in KINDS:
@@ -276,7 +324,7 @@ def _texts(values: Iterable[object]) -> set[str]:
     return {value for value in values if isinstance(value, str)}
 
 
-def not_copied(subject: Subject) -> Iterator[Finding]:
+def not_copied(subject: Subject) -> Problems:
     """No query is copied out of the document it should find (trap 18)."""
     copied = subject.overlap.copied
     # A few borrowed phrases are a weakness; when a tenth of the queries is copied, the set measures copying.
@@ -286,7 +334,7 @@ def not_copied(subject: Subject) -> Iterator[Finding]:
         yield report(copy.query_id, message, "ask it in the words of somebody who has not read the document")
 
 
-def reachable_precision(subject: Subject) -> Iterator[Finding]:
+def reachable_precision(subject: Subject) -> Problems:
     """The usual floor on P@5 can be reached at all (trap 41)."""
     best = subject.reachable_precision
     if best is not None and best < REACHABLE:
@@ -294,7 +342,7 @@ def reachable_precision(subject: Subject) -> Iterator[Finding]:
         yield _warning("", message, f"judge more documents, or set no floor on P@5 above {best:.2f}")
 
 
-def known_scope(subject: Subject) -> Iterator[Finding]:
+def known_scope(subject: Subject) -> Problems:
     """In a set with a scope, each query names its scope and finds its documents inside it."""
     scope = subject.golden.scope
     if scope is None:
@@ -311,7 +359,7 @@ def known_scope(subject: Subject) -> Iterator[Finding]:
                 yield _error(query.query_id, message, "correct one of the two, or nobody can find it")
 
 
-def sound_classes(subject: Subject) -> Iterator[Finding]:
+def sound_classes(subject: Subject) -> Problems:
     """Interchangeable documents exist and belong to one class."""
     for doc_id in _repeated(member for members in subject.golden.equivalence_classes for member in members):
         yield _error(doc_id, "the document is in two equivalence classes, or twice in one", "join the classes")
@@ -321,7 +369,7 @@ def sound_classes(subject: Subject) -> Iterator[Finding]:
                 yield _error(doc_id, "an equivalence class names a document that is not in the corpus", "correct the id")
 
 
-def visible_memories(subject: Subject) -> Iterator[Finding]:
+def visible_memories(subject: Subject) -> Problems:
     """What is retired or archived is never the right answer; a causal chain names memories that exist."""
     for query in subject.queries.values():
         for doc_id in subject.relevant(query.query_id):
@@ -337,26 +385,27 @@ def visible_memories(subject: Subject) -> Iterator[Finding]:
 
 
 ALL = frozenset(PROFILES)
-RULES: tuple[Rule, ...] = (
-    Rule("known-profile", known_profile, ALL),
-    Rule("required-fields", required_fields, ALL),
-    Rule("semantic-version", semantic_version, ALL),
-    Rule("unique-ids", unique_ids, ALL),
-    Rule("grades-in-scale", grades_in_scale, ALL),
-    Rule("has-relevant", has_relevant, ALL),
-    Rule("judged-exist", judged_exist, ALL),
-    Rule("consistent-lists", consistent_lists, ALL),
-    Rule("sound-classes", sound_classes, ALL),
-    Rule("known-scope", known_scope, ALL),
-    Rule("distinct-queries", distinct_queries, ALL),
-    Rule("no-leakage", no_leakage, ALL),
-    Rule("not-copied", not_copied, ALL),
-    Rule("minimum-queries", minimum_queries, ALL),
+RULES: dict[Callable[[Subject], Problems], frozenset[str]] = {
+    known_profile: ALL,
+    required_fields: ALL,
+    semantic_version: ALL,
+    unique_ids: ALL,
+    grades_in_scale: ALL,
+    has_relevant: ALL,
+    judged_exist: ALL,
+    consistent_lists: ALL,
+    sound_classes: ALL,
+    known_scope: ALL,
+    distinct_queries: ALL,
+    no_leakage: ALL,
+    not_copied: ALL,
+    minimum_queries: ALL,
     # An agent's memory begins empty; fifty memories are many.
-    Rule("minimum-documents", minimum_documents, ALL - {"memory"}),
-    Rule("visible-memories", visible_memories, frozenset({"memory"})),
-    Rule("covered-lengths", covered_lengths, frozenset({"general"})),
-    Rule("covered-kinds", covered_kinds, frozenset({"general"})),
+    minimum_documents: ALL - {"memory"},
+    visible_memories: frozenset({"memory"}),
+    covered_lengths: frozenset({"general"}),
+    covered_kinds: frozenset({"general"}),
     # A known-item query has one answer by design; elsewhere a floor on P@5 is the habit that trap 41 is about.
-    Rule("reachable-precision", reachable_precision, frozenset({"general"})),
-)
+    reachable_precision: frozenset({"general"}),
+}
+"""Each rule with the profiles it applies to."""

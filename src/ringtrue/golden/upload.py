@@ -14,18 +14,18 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal, get_args
 
 from ringtrue.errors import InputError, RingtrueError, nearest
-from ringtrue.formats.text import Place, decode, one_line, read_yaml
+from ringtrue.formats import Place, decode, one_line, read_yaml
 from ringtrue.golden.bounds import Spent, UploadLimits, parsed
 from ringtrue.golden.formats import FORMATS, NotRecognised, beir, detect, folders, format_of, read_value, testset
 from ringtrue.golden.formats.fields import METADATA, Complaints
 from ringtrue.golden.formats.folders import MANIFEST
-from ringtrue.golden.record import with_corpus_hash
+from ringtrue.golden.loading import with_corpus_hash
 from ringtrue.golden.version import content_hash
 from ringtrue.records import GoldenSet
 
@@ -127,49 +127,43 @@ class _Upload:
 
 def _read_json(upload: _Upload) -> GoldenSet:
     text = upload.text()
-    upload.spent.structure(io.BytesIO(upload.content), upload.place)
+    upload.spent.structure(upload.content, upload.place)
     value = parsed(text, upload.place)
     upload.spent.record(value, upload.place)
     return read_value(value, upload.place, format_of(value), name=upload.id) or upload.read(_IN_JSON)
 
 
 def _read_yaml(upload: _Upload) -> GoldenSet:
-    text = upload.text()
+    upload.text()
     if len(upload.content) > upload.limits.yaml:
         problem = f"has {len(upload.content):,} bytes of YAML, {upload.limits.yaml:,} are allowed"
         raise upload.place.error(problem, "send the same as JSON")
-    upload.spent.yaml(text, upload.place)
     upload.own.write_bytes(upload.content)
-    value = read_yaml(upload.own)
+    value = read_yaml(upload.own, check=upload.spent.yaml)
     upload.spent.record(value, upload.place)
     return testset.read_record(value, upload.place, Complaints(), name=upload.id)
 
 
 def _read_lines(upload: _Upload) -> GoldenSet:
     upload.text()
-    _check_lines(io.BytesIO(upload.content), upload.place, upload.limits.queries, "queries")
-    _check_records(io.BytesIO(upload.content), upload.place, upload.spent)
+    _check_records(_lines(io.BytesIO(upload.content), upload.place, upload.limits.queries, "queries"), upload.spent)
     return upload.read(_IN_LINES)
 
 
-def _check_lines(stream: BinaryIO, place: Place, most: int, what: str) -> int:
-    """Return how many lines there are; raises InputError for more than may be."""
-    count = 0
-    while block := stream.read(_BLOCK):
-        count += block.count(b"\n")
-        if count > most:
+def _lines(stream: BinaryIO, place: Place, most: int, what: str, longest: int = -1) -> Iterator[tuple[Place, bytes]]:
+    """Yield each line with its place, cut where it exceeds ``longest``; raises InputError for more than ``most`` lines."""
+    for number, line in enumerate(iter(lambda: stream.readline(longest), b""), 1):
+        if number > most:
             raise place.error(f"has more than {most:,} lines, so many {what} are allowed", "send a part of the set")
-    return count
+        yield place.on(number), line
 
 
-def _check_records(stream: BinaryIO, place: Place, spent: Spent, *, known: frozenset[str] = frozenset()) -> None:
-    spent.structure(stream, place, lines=True)
-    stream.seek(0)
-    for number, line in enumerate(stream, 1):
+def _check_records(lines: Iterable[tuple[Place, bytes]], spent: Spent, *, known: frozenset[str] = frozenset()) -> None:
+    for here, line in lines:
         if line.strip():
-            here = place.on(number)
+            spent.structure(line, here)
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = line.decode("utf-8-sig" if here.line == 1 else "utf-8")
             except UnicodeDecodeError as problem:
                 raise here.error(f"byte 0x{line[problem.start]:02x} is not UTF-8", "save the file as UTF-8") from None
             spent.record(parsed(text, here), here, known=known)
@@ -186,23 +180,18 @@ def _read_zip(upload: _Upload) -> GoldenSet:
         raise upload.place.error(f"is no zip that can be read ({problem})", "zip the folder again") from None
     known = frozenset({*folders.IDS, "title", "text", "tags", *beir.QUERY.structure, METADATA})
     judged = 0
-    for name, most, what in (
-        (folders.CORPUS, upload.limits.documents, "documents"),
-        (beir.QUERIES, upload.limits.queries, "queries"),
-    ):
-        if name in files:
-            with (upload.own / name).open("rb") as stream:
-                here = Place(f"{upload.name}/{name}")
-                _check_lines(stream, here, most, what)
-                stream.seek(0)
-                _check_records(stream, here, upload.spent, known=known)
     for name in files:
-        if name.startswith(f"{beir.QRELS}/"):
-            with (upload.own / name).open("rb") as stream:
-                here = Place(f"{upload.name}/{name}")
-                judged += _check_lines(stream, here, upload.limits.judgments - judged, "judgments")
-                stream.seek(0)
-                _check_widths(stream, here)
+        place = Place(f"{upload.name}/{name}")
+        with (upload.own / name).open("rb") as stream:
+            if name == folders.CORPUS:
+                _check_records(_lines(stream, place, upload.limits.documents, "documents"), upload.spent, known=known)
+            elif name == beir.QUERIES:
+                _check_records(_lines(stream, place, upload.limits.queries, "queries"), upload.spent, known=known)
+            elif name != MANIFEST:
+                for here, line in _lines(stream, place, upload.limits.judgments - judged, "judgments", QRELS_LINE + 1):
+                    judged += 1
+                    if len(line) > QRELS_LINE:
+                        raise here.error(f"a line of more than {QRELS_LINE:,} bytes", "write query, document and grade")
     _write_manifest(upload)
     return beir.read(upload.own, Complaints())
 
@@ -261,19 +250,13 @@ def _member(info: zipfile.ZipInfo, place: Place) -> str | None:
     return match["file"]
 
 
-def _check_widths(stream: BinaryIO, place: Place) -> None:
-    for number, line in enumerate(iter(lambda: stream.readline(QRELS_LINE + 1), b""), 1):
-        if len(line) > QRELS_LINE:
-            raise place.on(number).error(f"a line of more than {QRELS_LINE:,} bytes", "write query, document and grade")
-
-
 def _write_manifest(upload: _Upload) -> None:
     """Keep what the folder says about itself, but no word about where other files lie."""
     path, here = upload.own / MANIFEST, Place(f"{upload.name}/{MANIFEST}")
     record: Any = {}
     if path.exists():
         content = path.read_bytes()
-        upload.spent.structure(io.BytesIO(content), here)
+        upload.spent.structure(content, here)
         record = parsed(decode(content, here.file), here)
         if not isinstance(record, dict):
             raise here.error(f"the file holds {record!r:.40}, not an object", "write one object with 'id' and 'version'")

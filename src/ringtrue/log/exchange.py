@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats.queries import ListedQuery, is_query_list, queries_in, read_query_list
-from ringtrue.formats.text import Place, read_jsonl, write_text
+from ringtrue.formats import ListedQuery, Place, is_query_list, queries_in, read_jsonl, read_query_list, write_text
 from ringtrue.log.capture import imported_id
 from ringtrue.log.importers import ACTIONS, is_spans, is_ubi, queries_in_spans, rows_in_ubi
 from ringtrue.log.redact import Redactor
@@ -238,7 +237,7 @@ def _csv(names: Sequence[str], table: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _parquet(names: Sequence[str], table: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from ringtrue.formats.table import open_duckdb
+    from ringtrue.formats import open_duckdb
 
     path.parent.mkdir(parents=True, exist_ok=True)
     types = {name: _type([row.get(name) for row in table]) for name in names}

@@ -21,7 +21,7 @@ from typing import Any
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.log.capture import imported_id, iso, quality_proxy
 from ringtrue.log.rows import LARGEST, is_number, shown
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, timestamp

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from ringtrue.answers import EventType, StageLogged
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.ids import id_text
 from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
 from ringtrue.traffic import KINDS

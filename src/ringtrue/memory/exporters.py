@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats.text import write_whole
+from ringtrue.formats import write_whole
 from ringtrue.memory.hook.memory import LINKS, SCHEMA_VERSION, Memory, as_record
 from ringtrue.memory.secrets import refuse_secrets, without_secrets
 

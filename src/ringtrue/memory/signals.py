@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.answers import EventType
-from ringtrue.feedback import TaskOutcome, task_points
-from ringtrue.feedback.derive import SELECTING
+from ringtrue.feedback import SELECTING, TaskOutcome, task_points
 from ringtrue.log import Redactor, link_all
 from ringtrue.log.capture import imported_id, iso
 from ringtrue.log.linking import WINDOW, stable_id

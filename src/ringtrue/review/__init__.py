@@ -10,13 +10,27 @@ if TYPE_CHECKING:
     from ringtrue.review.coefficients import Coefficient as Coefficient, RatingTable as RatingTable
     from ringtrue.review.coefficients import coefficients as coefficients, equal_share as equal_share, in_words as in_words
     from ringtrue.review.coefficients import rating_tables as rating_tables
+    from ringtrue.review.agreement import (
+        Gate as Gate,
+        gate as gate,
+        judge_of as judge_of,
+        require as require,
+        said_by_raters as said_by_raters,
+    )
+    from ringtrue.review.pairs import (
+        disputed as disputed,
+        key_of as key_of,
+        pairs_of as pairs_of,
+        passages_of as passages_of,
+    )
     from ringtrue.review.query_generator import LlmGenerator as LlmGenerator
     from ringtrue.review.queue import (
+        GUIDELINES as GUIDELINES,
+        RESERVED as RESERVED,
+        STATES as STATES,
         Publication as Publication,
         Rater as Rater,
         ReviewQueue as ReviewQueue,
-        pairs_of as pairs_of,
-        passages_of as passages_of,
     )
     from ringtrue.review.refresh import Progress as Progress, Situation as Situation, propose_from_log as propose_from_log
 else:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.golden import Rating, agreement, rater_name
-from ringtrue.golden.refresh import KAPPA
+from ringtrue.golden import KAPPA, Rating, agreement, rater_name
 
 if TYPE_CHECKING:
     from ringtrue.stats import Agreement
@@ -88,4 +87,17 @@ def said_by_raters(
         others = [name for name in raters if name not in (judge, named)]
         apart = {judge, named} if len(others) >= max(2, item.wanted) else {judge}
         found += [rating for name, rating in raters.items() if name not in apart]
+    return found
+
+
+def decided_by(
+    items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Rating]], adjudicator: str
+) -> dict[tuple[str, str], Rating]:
+    """Return the rating that settles each pair: the named adjudicator's, else that of whom the pair itself names."""
+    found = {}
+    for item in items:
+        raters = said.get(item.item_key, {})
+        by = adjudicator if adjudicator in raters else judge_of(item, raters)
+        if by is not None:
+            found[item.query_id, item.doc_id] = raters[by]
     return found

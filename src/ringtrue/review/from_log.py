@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ringtrue.feedback.precedence import QUERY, keyed
+from ringtrue.feedback import QUERY, keyed
 from ringtrue.golden import Citation, Row
 from ringtrue.log.redact import Redactor
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, StoredJudgment

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from ringtrue.answers import Dispute as Disputed
 from ringtrue.answers import ReviewState
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.feedback.derive import text_key
-from ringtrue.feedback.precedence import KEY, ONE_OF, QUERY
+from ringtrue.feedback import KEY, ONE_OF, QUERY, text_key
 from ringtrue.golden import (
-    Candidate,
-    Dispute,
     Rating,
     Rule,
     agreement,
@@ -30,19 +28,18 @@ from ringtrue.golden import (
     parse_version,
     rater_name,
     settle,
+    settled_judgments,
     version_name,
 )
 from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment
-from ringtrue.review.agreement import Gate, gate, judge_of, said_by_raters
+from ringtrue.review.agreement import Gate, decided_by, gate, said_by_raters
+from ringtrue.review.pairs import Passages, disputed
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
-    from ringtrue.run import Evaluation
     from ringtrue.stats import Agreement
     from ringtrue.store import Store
 
-Passages = Mapping[str, tuple[str, str]]
-"""Title and text of documents by id."""
 GRADES = (0, 1, 2, 3)
 STATES: tuple[ReviewState, ...] = get_args(ReviewState)
 RESERVED = 15
@@ -85,70 +82,9 @@ class Publication:
     kept: tuple[str, ...]
     """Pairs that a person had judged in the set before; their judgment there stays."""
     gate: Gate
-    """Whether the raters agree well enough; ``agreed.require`` holds publishing to it."""
-
-
-def key_of(query_id: str, doc_id: str) -> str:
-    """Return the key of a pair: short enough to be typed.
-
-    >>> key_of("q1", "d1")
-    'bcd664c26d'
-    """
-    return hashlib.sha256(f"{query_id}\0{doc_id}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
-
-
-def disputed(found: Iterable[Dispute], texts: Mapping[str, str]) -> tuple[Disputed, ...]:
-    """Return disputes with their keys and the texts of their questions, by query id."""
-    return tuple(
-        Disputed(key_of(one.query_id, one.doc_id), one.query_id, texts.get(one.query_id, ""), one.doc_id, one.grades)
-        for one in found
-    )
-
-
-def passages_of(runs: Iterable[Evaluation]) -> dict[str, tuple[str, str]]:
-    """Return title and text of documents, as far as the searches of these runs told either."""
-    found: dict[str, tuple[str, str]] = {}
-    for run in runs:
-        for doc_id in {**run.titles, **run.texts}:
-            title, text = found.get(doc_id, ("", ""))
-            found[doc_id] = (title or run.titles.get(doc_id, ""), text or run.texts.get(doc_id, ""))
-    return found
-
-
-def pairs_of(
-    golden: GoldenSet,
-    candidates: Iterable[Candidate],
-    *,
-    now: datetime,
-    wanted: int = 1,
-    project: str = DEFAULT_PROJECT,
-    passages: Passages = {},  # noqa: B006  # never changed
-) -> list[ReviewItem]:
-    """Return review items for the unjudged documents that ``golden.worth_judging`` names; their weight is the priority.
-
-    ``passages`` have title and text of documents that the set does not bring.
-    """
-    texts = {query.query_id: query.text for query in golden.queries}
-    known = {**passages, **{document.doc_id: (document.title, document.text) for document in golden.documents}}
-    items = []
-    for candidate in candidates:
-        title, text = known.get(candidate.doc_id, ("", ""))
-        items.append(
-            ReviewItem(
-                item_key=key_of(candidate.query_id, candidate.doc_id),
-                query_id=candidate.query_id,
-                query=texts[candidate.query_id],
-                doc_id=candidate.doc_id,
-                created_at=timestamp(now),
-                project=project,
-                title=title,
-                text=text,
-                priority=candidate.weight,
-                wanted=wanted,
-                metadata={"golden": golden.id},
-            )
-        )
-    return items
+    """Whether the raters agree well enough; ``agreement.require`` holds publishing to it."""
+    rule: Rule = "majority"
+    adjudicator: str | None = None
 
 
 class ReviewQueue:
@@ -178,15 +114,13 @@ class ReviewQueue:
         given = 0
         for item in self.items():
             title, text = passages.get(item.doc_id, ("", ""))
-            if item.text or not (text or (title and not item.title)):
-                continue
-            given += 1
-
-            def told(item: ReviewItem, title: str = title, text: str = text) -> ReviewItem:
-                return replace(item, title=item.title or title, text=text)
-
-            self.store.update_review_item(item.item_key, told, project=self.project)
+            if not item.text and (text or (title and not item.title)):
+                given += 1
+                self._change(item.item_key, partial(_with_text, title, text))
         return given
+
+    def _change(self, key: str, change: Callable[[ReviewItem], ReviewItem | None]) -> ReviewItem | None:
+        return self.store.update_review_item(key, change, project=self.project)
 
     def items(self) -> list[ReviewItem]:
         """Return all pairs, the most urgent first."""
@@ -194,22 +128,14 @@ class ReviewQueue:
 
     def ask_more(self, key: str, wanted: int) -> None:
         """Have a pair judged by more people than before; an approved one waits again until they have."""
-
-        def more(item: ReviewItem) -> ReviewItem | None:
-            return replace(item, wanted=wanted) if item.wanted < wanted else None
-
-        self.store.update_review_item(key, more, project=self.project)
+        self._change(key, lambda item: replace(item, wanted=wanted) if item.wanted < wanted else None)
         self._recount(key, "")
 
     def find(self, key: str) -> ReviewItem:
         """Return the pair of a key; raises MissingInput with the nearest keys where there is none."""
         found: list[ReviewItem] = []
-
-        def look(item: ReviewItem) -> None:
-            found.append(item)
-
         try:
-            self.store.update_review_item(key, look, project=self.project)
+            self._change(key, found.append)
         except MissingInput:
             keys = [item.item_key for item in self.items()]
             cure = f"did you mean {nearest(key, keys)}?" if keys else "the queue is empty"
@@ -253,16 +179,12 @@ class ReviewQueue:
                 return None
             return replace(item, reserved_by=reviewer, reserved_until=until)
 
-        return self.store.update_review_item(key, reserve, project=self.project)
+        return self._change(key, reserve)
 
     def release(self, key: str, reviewer: str) -> None:
         """Give a pair back that a reviewer does not want to judge now."""
-        reviewer = rater_name(reviewer)
-
-        def free(item: ReviewItem) -> ReviewItem | None:
-            return replace(item, reserved_by=None, reserved_until=None) if item.reserved_by == reviewer else None
-
-        self.store.update_review_item(key, free, project=self.project)
+        name = rater_name(reviewer)
+        self._change(key, lambda item: _freed(item) if item.reserved_by == name else None)
 
     def judge(self, key: str, grade: int, *, reviewer: str, now: datetime, note: str = "") -> ReviewItem:
         """Keep what a reviewer says of a pair and return the pair as it stands then; said again, the newest counts.
@@ -288,11 +210,10 @@ class ReviewQueue:
         facts = {"rejected_by": reviewer, "rejected_at": timestamp(now), "why": why}
 
         def close(item: ReviewItem) -> ReviewItem | None:
-            if item.state == "published":
-                return None
-            return replace(item, state="rejected", reserved_by=None, reserved_until=None, metadata={**item.metadata, **facts})
+            closed = replace(_freed(item), state="rejected", metadata={**item.metadata, **facts})
+            return None if item.state == "published" else closed
 
-        return self.store.update_review_item(key, close, project=self.project) or self.find(key)
+        return self._change(key, close) or self.find(key)
 
     def undo(self, reviewer: str) -> ReviewItem | None:
         """Take back the last thing that a reviewer said and return its pair; None where there is nothing to take back.
@@ -315,7 +236,7 @@ class ReviewQueue:
             return None
         _, key, spelled = max(said)
         if items[key].state == "rejected" and items[key].metadata.get("rejected_by") == reviewer:
-            self.store.update_review_item(key, _reopened, project=self.project)
+            self._change(key, _reopened)
         else:
             self.store.delete_rating(key, spelled, project=self.project)
         return self._recount(key, reviewer)
@@ -328,16 +249,11 @@ class ReviewQueue:
             said = len(self._raters([key]).get(key, ()))
             if item.state in ("published", "rejected"):
                 return None
-            state = "approved" if said >= item.wanted else "pending_review"
+            state: ReviewState = "approved" if said >= item.wanted else "pending_review"
             free = item.reserved_by == reviewer or state == "approved"
-            return replace(
-                item,
-                state=state,  # type: ignore[arg-type]  # both are states
-                reserved_by=None if free else item.reserved_by,
-                reserved_until=None if free else item.reserved_until,
-            )
+            return replace(_freed(item) if free else item, state=state)
 
-        return self.store.update_review_item(key, change, project=self.project) or self.find(key)
+        return self._change(key, change) or self.find(key)
 
     def _ratings(self, keys: Sequence[str] | None = None) -> list[Any]:
         return self.store.ratings(project=self.project, item_keys=keys)
@@ -381,7 +297,7 @@ class ReviewQueue:
             found = None
         texts = {item.query_id: item.query for item in done}
         differing = disputed(disputes(said), texts)
-        decided = self._decided(done, everything, named)
+        decided = decided_by(done, everything, named)
         differing = tuple(
             replace(one, settled_by=by.rater, settled=by.grade) if (by := decided.get((one.query_id, one.doc_id))) else one
             for one in differing
@@ -394,19 +310,6 @@ class ReviewQueue:
         keys = {(item.query_id, item.doc_id): item.item_key for item in items}
         return {keys[pair]: raters for pair, raters in by_pair(self.ratings(items)).items()}
 
-    @staticmethod
-    def _decided(
-        items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Rating]], adjudicator: str
-    ) -> dict[tuple[str, str], Rating]:
-        """Return the rating that settles each pair: the named adjudicator's, else that of whom the pair itself names."""
-        found = {}
-        for item in items:
-            raters = said.get(item.item_key, {})
-            by = adjudicator if adjudicator in raters else judge_of(item, raters)
-            if by is not None:
-                found[item.query_id, item.doc_id] = raters[by]
-        return found
-
     def _settle(self, items: Sequence[ReviewItem], *, rule: Rule, adjudicator: str | None) -> dict[tuple[str, str], int]:
         """Return one grade per pair by a rule; under 'adjudicated' also what was settled where pairs name who did it."""
         if not items:
@@ -414,7 +317,7 @@ class ReviewQueue:
         ratings = self.ratings(items)
         if rule != "adjudicated":
             return settle(ratings, rule=rule, adjudicator=adjudicator)
-        decided = self._decided(items, self.said(items), rater_name(adjudicator or ""))
+        decided = decided_by(items, self.said(items), rater_name(adjudicator or ""))
         if not decided and adjudicator is None:
             return settle(ratings, rule=rule)
         open_ones = [one for one in ratings if (one.query_id, one.doc_id) not in decided]
@@ -442,21 +345,17 @@ class ReviewQueue:
     def publication(self, golden: GoldenSet, *, rule: Rule = "majority", adjudicator: str | None = None) -> Publication:
         """Return the next version of a set with the judgments of its approved pairs, derived by a named rule.
 
-        Pairs of other sets, and of queries or documents that the set does not have, stay where they are. It is made even where
-        raters agree too little, to be looked at: ``agreed.require`` says whether it may be published. Raises CannotDecide where
-        no pair of this set is approved, or an adjudicator is missing.
+        Pairs of other sets, and of queries or documents that the set does not have, stay where they are. Low agreement does not
+        prevent it: ``agreement.require`` says whether it may be published. Raises CannotDecide if no pair of this set is
+        approved, or an adjudicator is missing.
         """
         mine = self._mine(golden)
         if not mine:
             raise CannotDecide(f"no pair of '{golden.id}' is approved and not yet published; let people judge first")
         settled = self._settle(mine, rule=rule, adjudicator=adjudicator)
-        raters = by_pair(self.ratings(mine))
         safe = {(j.query_id, j.doc_id) for j in golden.judgments if j.source in HUMAN_SOURCES}
-        new = {
-            pair: Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(raters[pair])), "rule": rule})
-            for pair, grade in sorted(settled.items())
-            if pair not in safe
-        }
+        unsafe = {pair: grade for pair, grade in settled.items() if pair not in safe}
+        new = settled_judgments(unsafe, self.ratings(mine), rule=rule)
         there = [new.pop((j.query_id, j.doc_id), j) for j in golden.judgments]
         count = sum(old != now for old, now in zip(golden.judgments, there, strict=True)) + len(new)
         made = replace(golden, judgments=(*there, *new.values()))
@@ -464,7 +363,19 @@ class ReviewQueue:
         made = replace(made, version=parse_version(golden.version).bump(step).number)
         kept = tuple(item.item_key for item in mine if (item.query_id, item.doc_id) in safe)
         agreed = self.gate(golden, rule=rule, adjudicator=adjudicator)
-        return Publication(made, tuple(item.item_key for item in mine), count, kept, agreed)
+        return Publication(made, tuple(item.item_key for item in mine), count, kept, agreed, rule, adjudicator)
+
+    def publish(self, made: Publication, *, who: str, now: datetime, forced: str = "") -> int:
+        """Mark the pairs of a version that is written, note it in the audit trail, and return how many were marked.
+
+        ``forced`` is why low agreement was passed over.
+        """
+        pairs = self.mark_published(made.keys, made.golden, now=now, rule=made.rule, adjudicator=made.adjudicator)
+        detail = {"rule": made.rule, "adjudicator": made.adjudicator, "judgments": made.judgments, "pairs": pairs}
+        detail |= {"agreement": made.gate.says} | ({"forced": forced} if forced else {})
+        entry = AuditEntry(timestamp(now), who, "review.publish", version_name(made.golden), detail, self.project)
+        self.store.add_audit(entry)
+        return pairs
 
     def mark_published(
         self,
@@ -488,19 +399,16 @@ class ReviewQueue:
             return 0
         version = version_name(golden)
         published = {(one.query_id, one.doc_id): one for one in golden.judgments}
+        ratings = self.ratings(approved)
         left_out = [item for item in approved if (item.query_id, item.doc_id) not in published]
         settled = self._settle(left_out, rule=rule, adjudicator=adjudicator)
-        raters = by_pair(self.ratings(approved))
+        counting = settled_judgments(settled, ratings, rule=rule) | published
+        said = by_pair(ratings)
         rows: list[StoredJudgment] = []
         for item in approved:
             pair = (item.query_id, item.doc_id)
-            said = raters.get(pair, {})
-            there = published.get(pair)
-            if there is not None:
-                rows += self._judgments(item, said, there, now)
-            elif pair in settled:
-                facts = {"annotator": " + ".join(sorted(said)), "rule": rule}
-                rows += self._judgments(item, said, Judgment(*pair, settled[pair], "manual", facts), now)
+            if pair in counting:
+                rows += self._judgments(item, said.get(pair, {}), counting[pair], now)
         self.store.add_judgments(rows)
 
         def publish(item: ReviewItem) -> ReviewItem | None:
@@ -508,11 +416,7 @@ class ReviewQueue:
                 return None
             return replace(item, state="published", metadata={**item.metadata, "published_in": version})
 
-        marked = [
-            self.store.update_review_item(item.item_key, publish, project=self.project)
-            for item in approved
-            if (item.query_id, item.doc_id) in published
-        ]
+        marked = [self._change(item.item_key, publish) for item in approved if (item.query_id, item.doc_id) in published]
         return sum(item is not None for item in marked)
 
     def _judgments(
@@ -526,38 +430,12 @@ class ReviewQueue:
         # The grade of a single rater counts itself: it is one row.
         counts = str(settled.metadata.get("annotator") or settled.source)
         said[counts] = (settled.grade, {**words, **({"rule": settled.metadata["rule"]} if "rule" in settled.metadata else {})})
+        at = timestamp(now)
+        at, pair = timestamp(now), (item.query_id, item.doc_id)
         return [
-            StoredJudgment(
-                item.query_id,
-                item.doc_id,
-                grade,
-                "manual",
-                timestamp(now),
-                project=self.project,
-                annotator=name,
-                metadata=facts,
-            )
+            StoredJudgment(*pair, grade, "manual", at, project=self.project, annotator=name, metadata=facts)
             for name, (grade, facts) in said.items()
         ]
-
-
-def publish_entry(
-    made: Publication,
-    pairs: int,
-    *,
-    who: str,
-    now: datetime,
-    rule: Rule,
-    adjudicator: str | None = None,
-    forced: str = "",
-    project: str = DEFAULT_PROJECT,
-) -> AuditEntry:
-    """Return what the audit trail says of a version that was published; ``forced`` is why low agreement was passed over."""
-    detail: dict[str, Any] = {"rule": rule, "adjudicator": adjudicator, "judgments": made.judgments, "pairs": pairs}
-    detail["agreement"] = made.gate.says
-    if forced:
-        detail["forced"] = forced
-    return AuditEntry(timestamp(now), who, "review.publish", version_name(made.golden), detail, project)
 
 
 def _named(reviewer: str) -> str:
@@ -569,6 +447,14 @@ def _named(reviewer: str) -> str:
 
 def _drawn(seed: int, reviewer: str, item: ReviewItem) -> bytes:
     return hashlib.sha256(f"{seed}\0{reviewer}\0{item.item_key}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _with_text(title: str, text: str, item: ReviewItem) -> ReviewItem:
+    return replace(item, title=item.title or title, text=text)
+
+
+def _freed(item: ReviewItem) -> ReviewItem:
+    return replace(item, reserved_by=None, reserved_until=None)
 
 
 def _reopened(item: ReviewItem) -> ReviewItem | None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import (
+    KAPPA,
     Asked,
+    Candidate,
     Coverage,
     Proposal,
     Question,
@@ -23,10 +25,11 @@ from ringtrue.golden import (
     version_name,
 )
 from ringtrue.golden import refresh as refreshed
-from ringtrue.golden.refresh import COUNT, FIRST, KAPPA
+from ringtrue.golden.refreshing import COUNT, FIRST
 from ringtrue.records import GoldenSet, Query
 from ringtrue.review import from_log as harvest
-from ringtrue.review.queue import ReviewQueue, key_of
+from ringtrue.review.pairs import pairs_of
+from ringtrue.review.queue import ReviewQueue
 from ringtrue.store import AuditEntry, ReviewItem, timestamp
 
 if TYPE_CHECKING:
@@ -38,6 +41,22 @@ REVIEWERS = 2
 DEPTH = 20
 Again = Callable[[str, int], Sequence[str]]
 """Asks a question again: text, number of documents → their ids, best first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Harvest:
+    """What a proposal is made of: weeks of the log, number of questions, and which documents how many people judge."""
+
+    weeks: int = harvest.LONGEST
+    count: int | None = None
+    """20 unless given; 50 for a first harvest."""
+    again: Again | None = None
+    """Asks each question again; without it the documents are those that the log shows."""
+    depth: int = DEPTH
+    wanted: int = REVIEWERS
+
+
+DEFAULTS = Harvest()
 
 
 @dataclass(frozen=True)
@@ -80,40 +99,24 @@ def put_to_review(
     *,
     who: str,
     now: datetime,
-    again: Again | None = None,
-    depth: int = DEPTH,
-    wanted: int = REVIEWERS,
+    using: Harvest = DEFAULTS,
     project: str = "default",
 ) -> Proposal:
     """Write a proposal down, put its pairs into the review queue, and return it without the questions that have no document.
 
-    The documents to be judged are what ``again`` finds now, else what the log shows was found, the first ``depth`` that the set
-    has. Raises InputError where fewer than two reviewers are wanted, CannotDecide where no question has a document.
+    Raises InputError if fewer than two reviewers are wanted, CannotDecide if no question has a document that the set has.
     """
-    if wanted < 2:
-        raise InputError(f"{wanted} reviewer cannot agree with anybody; a refresh needs 2 or more")
-    known = {document.doc_id: document for document in golden.documents}
-    items: list[ReviewItem] = []
+    if using.wanted < 2:
+        raise InputError(f"{using.wanted} reviewer cannot agree with anybody; a refresh needs 2 or more")
+    known = {document.doc_id for document in golden.documents}
+    candidates = []
     for query, question in zip(proposal.new, proposal.questions, strict=True):
-        found = question.shown if again is None else again(question.text, depth)
-        for doc_id in [doc_id for doc_id in dict.fromkeys(found) if doc_id in known or not known][:depth]:
-            document = known.get(doc_id)
-            items.append(
-                ReviewItem(
-                    item_key=key_of(query.query_id, doc_id),
-                    query_id=query.query_id,
-                    query=query.text,
-                    doc_id=doc_id,
-                    created_at=timestamp(now),
-                    project=project,
-                    title=document.title if document else "",
-                    text=document.text if document else "",
-                    # A proposal is finished only as a whole: its pairs are equally urgent, and before all others.
-                    priority=1.0,
-                    wanted=wanted,
-                    metadata={"refresh": proposal.id},
-                )
-            )
+        found = question.shown if using.again is None else using.again(question.text, using.depth)
+        there = [doc_id for doc_id in dict.fromkeys(found) if doc_id in known or not known][: using.depth]
+        # A proposal is finished only as a whole: its pairs are equally urgent, and before all others.
+        candidates += [Candidate(query.query_id, doc_id, 1.0, {}) for doc_id in there]
+    asked, origin = replace(golden, queries=proposal.new), {"refresh": proposal.id}
+    items = pairs_of(asked, candidates, now=now, wanted=using.wanted, project=project, about=origin)
     answered = {item.query_id for item in items}
     if not answered:
         raise CannotDecide(
@@ -154,40 +157,33 @@ def propose_from_log(
     now: datetime,
     who: str,
     first: bool = False,
-    weeks: int = harvest.LONGEST,
-    count: int | None = None,
-    again: Again | None = None,
-    depth: int = DEPTH,
-    wanted: int = REVIEWERS,
+    using: Harvest = DEFAULTS,
     project: str = "default",
 ) -> Situation:
     """Propose new questions from the last weeks of the log and put them to review; one that is open already is shown instead.
 
-    ``first`` harvests a regression set of its own (``regression_base``), 50 questions unless ``count`` says otherwise; else
-    20 are proposed. Raises CannotDecide where the log has nothing to offer.
+    ``first`` harvests a regression set of its own (``regression_base``). Raises CannotDecide if the log has nothing to offer.
     """
     base = regression_base(golden) if first else golden
     proposal = open_proposal(store, base, project=project)
-    since, until = harvest.window(now, weeks=weeks)
+    since, until = harvest.window(now, weeks=using.weeks)
     searches = harvest.searches(store, project=project, since=since, until=until)
     asked = questions(searches, screen=harvest.screen())
     warnings = [] if first else [text for text in [age_warning(golden, now)] if text]
     proposed_now = proposal is None
     if proposal is None:
         if not asked.questions:
-            raise CannotDecide(f"the log of the last {weeks} weeks holds no search that could be proposed; log some first")
-        number = count or (FIRST if first else COUNT)
+            raise CannotDecide(f"the log holds no search of the last {using.weeks} weeks to propose; log some first")
+        number = using.count or (FIRST if first else COUNT)
         # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
-        fit = _answered(base) if again is None else lambda question: True
+        fit = _answered(base) if using.again is None else lambda question: True
         chosen = propose(base, asked, count=number, left=_left(store, base, project), fit=fit)
         if not chosen.new:
             raise CannotDecide(
                 f"'{base.id}' asks all of the {len(asked.questions)} logged questions already, asked them before and nobody "
                 "has since, or has none of the documents that they showed; nothing to add"
             )
-        proposal = put_to_review(
-            store, chosen, base, who=who, now=now, again=again, depth=depth, wanted=wanted, project=project
-        )
+        proposal = put_to_review(store, chosen, base, who=who, now=now, using=using, project=project)
         warnings += _shortcomings(proposal, number, harvest.span_in_days(searches) or 0.0, first=first)
     return Situation(
         proposal,

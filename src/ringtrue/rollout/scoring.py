@@ -69,7 +69,7 @@ def golden_scorer(golden: GoldenSet, *, k: int = 10) -> Callable[[str, Sequence[
 
 def grades_of(judgments: Sequence[StoredJudgment]) -> dict[str, dict[str, int]]:
     """Return grades by query and item from judgments of several sources; where they disagree the winning one (F-4)."""
-    from ringtrue.feedback.precedence import winning
+    from ringtrue.feedback import winning
 
     by_query: dict[str, list[StoredJudgment]] = {}
     for one in judgments:
@@ -92,8 +92,7 @@ def grades_by_words(
     >>> grades_by_words(asked, [StoredJudgment("eq_1", "faq", 2, "implicit", "2026-03-02T12:00:00Z")])
     {'eq_1': {'faq': 2}, 'eq_2': {'faq': 2}}
     """
-    from ringtrue.feedback.derive import text_key
-    from ringtrue.feedback.precedence import winning_by_words
+    from ringtrue.feedback import text_key, winning_by_words
 
     key_of = {search.query_id: text_key(search.query) for search in searches}
     known: dict[str, dict[str, int]] = {}
@@ -153,7 +152,7 @@ def feed_judged(
     Judgments of live queries come after their answers, so this is run again from time to time. A test counts a question once,
     so running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
     """
-    from ringtrue.feedback.derive import question_id
+    from ringtrue.feedback import question_id
 
     rows = [
         row
@@ -364,7 +363,7 @@ def record_on_golden(
     (``question_id``), for a sequential test, in a drawn order: that of the file must not decide. Raises CannotDecide where
     the two cannot be compared: another set, or a query that only one side has scored.
     """
-    from ringtrue.feedback.derive import question_id
+    from ringtrue.feedback import question_id
     from ringtrue.verdict import compare
 
     if set(control.scores.query_ids) != set(treatment.scores.query_ids):

@@ -332,7 +332,7 @@ class Shadow:
 
     def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:
         """Return a row with its C-3 figures and, for a judged query, the differences in quality."""
-        from ringtrue.feedback.derive import question_id
+        from ringtrue.feedback import question_id
         from ringtrue.rollout.scoring import compared
 
         scores = None

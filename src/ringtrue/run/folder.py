@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 
 from ringtrue.errors import InputError, MissingInput, SpecError
-from ringtrue.formats.table import open_duckdb, write_rows
-from ringtrue.formats.text import Place, read_bytes, read_json, read_jsonl
+from ringtrue.formats import Place, open_duckdb, read_bytes, read_json, read_jsonl, write_rows
 from ringtrue.measures import Contribution, Counted, Latency, Measure, Scores
 from ringtrue.records import Floats, Hit, Qrels, Query, Ranking, Stage
 from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup

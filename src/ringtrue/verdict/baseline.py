@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, SpecError, nearest
-from ringtrue.formats.text import Place, field_of, read_json, write_whole
+from ringtrue.formats import Place, field_of, read_json, write_whole
 from ringtrue.golden import parse_version
 from ringtrue.measures import Measure
 from ringtrue.run import Evaluation, Origin

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ringtrue.errors import CannotDecide
-from ringtrue.golden.slices import NO_VALUE
+from ringtrue.golden import NO_VALUE
 from ringtrue.measures import Measure, Scores, average, score
 from ringtrue.records import Floats, GoldenSet, Hit, Judgment, Ranking
 from ringtrue.run import Evaluation

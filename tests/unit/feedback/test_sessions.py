@@ -12,7 +12,7 @@ import pytest
 from made_feedback import at, event, search
 from ringtrue.errors import InputError
 from ringtrue.feedback import TaskOutcome, correlations, derive_judgments, session_summaries
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.log import rows_in_ubi
 from ringtrue.rollout import Interleaved, as_flag
 from ringtrue.store import Store, StoredJudgment

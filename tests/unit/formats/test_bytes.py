@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.formats import read_qrels, read_run
-from ringtrue.formats.text import Place, decode, field_of, lines, one_line, read_bytes
+from ringtrue.formats import Place, decode, field_of, lines, one_line, read_bytes, read_qrels, read_run
 
 QRELS = b"q1 0 d1 1\nq1 0 d2 0\n"
 RUN = b"q1 Q0 d1 1 9.5 bm25\n"

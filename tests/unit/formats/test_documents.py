@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.formats import read_qrels, read_run
-from ringtrue.formats.text import Located, Place, parse_json, read_yaml
+from ringtrue.formats import Located, Place, parse_json, read_qrels, read_run, read_yaml
 from ringtrue.measures import score
 
 

@@ -9,8 +9,7 @@ import duckdb
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.formats import read_qrels, read_run
-from ringtrue.formats.table import DOCUMENT, GRADE, QUERY, RANK, SCORE
+from ringtrue.formats import DOCUMENT, GRADE, QUERY, RANK, SCORE, read_qrels, read_run
 
 
 def made(path: Path, content: str | bytes) -> Path:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.formats import KINDS, read_qrels, read_run, write_qrels, write_run
-from ringtrue.formats.text import write_whole
+from ringtrue.formats import KINDS, read_qrels, read_run, write_qrels, write_run, write_whole
 from ringtrue.records import Hit, Qrels, Ranking, Run
 
 QRELS = Qrels.from_dict({"q1": {"a": 2, "b": 0}, "q2": {"c": -1}})

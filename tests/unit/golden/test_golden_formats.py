@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.golden import FORMATS, convert, format_named, load, save, validate
+from ringtrue.golden import FORMATS, format_named, load, save, validate
 from ringtrue.golden.formats import detect, read
 from ringtrue.golden.formats.draft import passage_id
 from ringtrue.records import Document, GoldenSet, Judgment, Query
@@ -69,7 +69,7 @@ def test_g1_listed_entity_with_low_label_keeps_it_and_is_a_validation_error(put:
 )
 def test_g1_golden_dataset_comes_back_as_it_was_written_by_hand(put: Put, tmp_path: Path, expected: dict[str, Any]) -> None:
     source = put("a.json", dataset(expected, relevance_threshold=2))
-    assert convert(source, tmp_path / "b.json") == ()
+    assert save(load(source), tmp_path / "b.json") == ()
     assert json.loads((tmp_path / "b.json").read_text())["queries"] == json.loads(source.read_text())["queries"]
 
 
@@ -161,7 +161,7 @@ def test_g1_memory_bench_reads_memories_by_category_and_paths_by_stem(put: Put, 
 
 def test_g1_memory_bench_writes_the_memory_files_back(put: Put, tmp_path: Path) -> None:
     memory_folder(put)
-    assert convert(tmp_path / "m", tmp_path / "n", format="memory-bench") == ()
+    assert save(load(tmp_path / "m"), tmp_path / "n", format="memory-bench") == ()
     assert json.loads((tmp_path / "n/memories/decision/use-redis.json").read_text()) == MEMORY
 
 
@@ -199,7 +199,7 @@ def test_trap_11_numbered_memories_have_text_ids_everywhere(put: Put, tmp_path: 
     assert golden.queries[0].metadata["chain"] == ["12", "13"]
     assert golden.queries[0].metadata["sessionContext"] == {"workingMemoryIds": ["4"]}
     assert golden.judgments == (Judgment("t1", "12", 3, "manual", {"annotator": "project", "confidence": 0.9}),)
-    assert convert(tmp_path / "m", tmp_path / "n", format="agent-memory") == ()
+    assert save(load(tmp_path / "m"), tmp_path / "n", format="agent-memory") == ()
     back = json.loads((tmp_path / "n/queries.jsonl").read_text())
     assert (back["chain"], back["judgments"][0]["memoryId"], back["judgmentSource"]) == ([12, 13], 12, "manual")
 
@@ -429,7 +429,7 @@ def test_g1_unknown_format_and_wrong_ending_name_the_legal_ones(golden: GoldenSe
 
 
 def test_g1_convert_takes_shipped_names(tmp_path: Path) -> None:
-    assert convert("clinical", tmp_path / "c.json") == ()
+    assert save(load("clinical"), tmp_path / "c.json") == ()
     assert load(tmp_path / "c.json").qrels.to_dict() == load("clinical").qrels.to_dict()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.golden import OfflineGenerator, content_words, generate, is_copied, load, overlap, rewrite, shipped, validate
-from ringtrue.golden.generate import synonyms
+from ringtrue.golden.generating import synonyms
 from ringtrue.records import Document, GoldenSet, Query
 
 DOCUMENTS = (

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.golden import convert, load, read_upload, save, validate_file, version_name
+from ringtrue.golden import load, read_upload, save, validate_file, version_name
 from ringtrue.records import GoldenSet, Judgment
 
 Put = Callable[[str, str], Path]
@@ -189,7 +189,7 @@ def test_other_columns_of_a_table_are_named_by_the_user(put: Put, tmp_path: Path
         load(path)
     names = {"query": "frage", "doc_id": "sku", "grade": "sterne"}
     assert load(path, columns=names).qrels.to_dict() == {"Sauna?": {"12": 3}}
-    assert convert(path, tmp_path / "gold.json", columns=names) == ()
+    assert save(load(path, columns=names), tmp_path / "gold.json") == ()
     with pytest.raises(InputError, match="no column 'sku2' to read as 'doc_id'; name one of 'frage', 'sku', 'sterne'"):
         load(path, columns=names | {"doc_id": "sku2"})
     with pytest.raises(InputError, match="a golden set has no column 'stars'"):

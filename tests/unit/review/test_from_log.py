@@ -15,10 +15,10 @@ from connectors import faults
 from ringtrue.errors import BadAnswer, CannotDecide, InputError
 from ringtrue.golden import Citation, generate
 from ringtrue.records import Document, GoldenSet, Judgment, Query
+from ringtrue.review import ReviewQueue
 from ringtrue.review import from_log as harvest
 from ringtrue.review import refresh as steps
 from ringtrue.review.query_generator import LlmGenerator
-from ringtrue.review.queue import ReviewQueue
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store, StoredJudgment, timestamp
 from stores import empty as empty
 
@@ -198,7 +198,7 @@ class TestRefresh:
 
     def test_g6_refused_reviewers_may_talk_and_judge_again(self, store) -> None:
         store.add_queries(traffic())
-        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", count=8).proposal
+        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(count=8)).proposal
         judge_all(store, differ=8)
         refused = steps.finish(store, proposal, inn())
         assert refused.golden is None
@@ -212,7 +212,7 @@ class TestRefresh:
 
     def test_g6_a_question_with_a_rejected_pair_is_left_out(self, store) -> None:
         store.add_queries(traffic())
-        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", count=6).proposal
+        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(count=6)).proposal
         queue = ReviewQueue(store)
         bad = queue.next("ada", now=NOW)
         queue.reject(bad.item_key, reviewer="ada", now=NOW, why="no question")
@@ -223,7 +223,7 @@ class TestRefresh:
 
     def test_g6_pairs_of_a_question_that_was_left_out_are_not_published_in_the_version(self, store) -> None:
         store.add_queries(traffic())
-        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", count=6).proposal
+        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(count=6)).proposal
         queue = ReviewQueue(store)
         hopeless = proposal.new[0].query_id
         for item in queue.items():
@@ -246,7 +246,7 @@ class TestRefresh:
         golden = replace(inn(), queries=old, judgments=())
         store.add_queries([search(100 + n, query.text, days=2) for n, query in enumerate(old)])
         store.add_queries([search(n, f"{deed} the garden", days=2) for n, deed in enumerate(DEEDS)])
-        proposal = steps.propose_from_log(store, golden, now=NOW, who="desk", count=3).proposal
+        proposal = steps.propose_from_log(store, golden, now=NOW, who="desk", using=steps.Harvest(count=3)).proposal
         for n, item in enumerate(ReviewQueue(store).items()):
             for name in ("ada", "ben"):
                 ReviewQueue(store).judge(item.item_key, 3 if n % 3 else 2, reviewer=name, now=NOW)
@@ -268,7 +268,7 @@ class TestRefresh:
             asked.append((text, k))
             return [f"d{len(asked) % 2}"]
 
-        found = steps.propose_from_log(store, inn(), now=NOW, who="desk", first=True, again=again)
+        found = steps.propose_from_log(store, inn(), now=NOW, who="desk", first=True, using=steps.Harvest(again=again))
         assert {k for _, k in asked} == {20}, "the top 20 are asked for again"
         assert (len(found.proposal.new), found.proposal.retire, found.progress.pairs) == (50, (), 50)
         assert any("spans 9 days" in warning for warning in found.warnings)
@@ -290,16 +290,17 @@ class TestRefresh:
         with pytest.raises(CannotDecide, match="none of the documents"):
             steps.propose_from_log(store, inn(), now=NOW, who="desk")
         with pytest.raises(CannotDecide, match="--retriever"):
-            steps.propose_from_log(store, inn(), now=NOW, who="desk", again=lambda text, k: [])
+            steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(again=lambda text, k: []))
         assert steps.open_proposal(store, inn()) is None
-        found = steps.propose_from_log(store, inn(), now=NOW, who="desk", again=lambda text, k: ["d1"] * ("sauna" in text))
+        using = steps.Harvest(again=lambda text, k: ["d1"] * ("sauna" in text))
+        found = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=using)
         assert [query.text for query in found.proposal.new] == ["sauna towels"]
         assert any("only 1 new question" in warning for warning in found.warnings)
 
     def test_one_reviewer_is_refused(self, store) -> None:
         store.add_queries([search(1, "sauna towels")])
         with pytest.raises(InputError, match="needs 2 or more"):
-            steps.propose_from_log(store, inn(), now=NOW, who="desk", wanted=1)
+            steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(wanted=1))
         assert store.backlog()["total"] == 0
 
     def test_a_pair_that_one_person_judged_before_gets_its_second(self, store) -> None:

@@ -15,9 +15,8 @@ from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.feedback import derive_judgments, qrels, session_summaries
 from ringtrue.golden import worth_judging
 from ringtrue.records import Document, GoldenSet, Judgment, Query, Run
+from ringtrue.review import ReviewQueue, key_of, pairs_of, require
 from ringtrue.review import from_log as harvest
-from ringtrue.review.agreement import require
-from ringtrue.review.queue import ReviewQueue, key_of, pairs_of
 from ringtrue.store import FeedbackEvent, LoggedQuery, ReviewItem, Store, timestamp
 from stores import empty as empty
 from stores import kind as kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ringtrue.feedback.derive import question_id
+from ringtrue.feedback import question_id
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout.abtest import create_test
 from ringtrue.rollout.scoring import Feed, Scored, drawn_order, feed_for_test, feed_judged, record_on_golden

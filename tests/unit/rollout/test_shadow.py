@@ -15,7 +15,7 @@ import pytest
 
 import candidates
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.feedback.derive import question_id
+from ringtrue.feedback import question_id
 from ringtrue.log.query_log import QueryLog
 from ringtrue.records import GoldenSet, Hit, Judgment, Query
 from ringtrue.rollout.abtest import create_test

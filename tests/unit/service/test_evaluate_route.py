@@ -13,8 +13,7 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from rest_service import problem, serving
-from ringtrue.golden import load
-from ringtrue.golden.record import record_of
+from ringtrue.golden import load, record_of
 from ringtrue.run import evaluate
 from ringtrue.service.routes.evaluate import TEST_SET, TEST_SET_YAML
 from ringtrue.service.work.evaluating import keys_of

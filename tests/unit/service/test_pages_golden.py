@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from rest_service import serving
-from ringtrue.formats.text import yaml_text
+from ringtrue.formats import yaml_text
 from ringtrue.golden import content_hash, load, read_upload, save, version_name
 from ringtrue.golden.formats import read
 

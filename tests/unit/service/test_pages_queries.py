@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import serving
-from ringtrue.feedback.derive import text_key
+from ringtrue.feedback import text_key
 from ringtrue.store import QUERY_LIST, LoggedQuery, StoredJudgment, timestamp
 
 

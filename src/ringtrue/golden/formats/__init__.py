@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.formats.text import Place, json_records, read_text
+from ringtrue.formats import Place, json_records, read_text
 from ringtrue.golden.formats import (
     agent_memory,
     beir,
     dataset,
     gold_jsonl,
     memory_bench,
-    nested,
     openinference,
     ragas,
     table,
@@ -33,7 +32,7 @@ from ringtrue.golden.formats import (
 )
 from ringtrue.golden.formats.fields import Complaint as Complaint, Complaints as Complaints, alike, legal
 from ringtrue.golden.formats.folders import MANIFEST, read_manifest
-from ringtrue.golden.formats.losses import losses as losses
+from ringtrue.golden.version import losses as losses
 from ringtrue.records import GoldenSet
 
 
@@ -67,7 +66,7 @@ FORMATS: dict[str, Format] = {
         Format("agent-memory", "JSON lines with 'queryId' and 'judgments'", _LINES, agent_memory.read, agent_memory.write),
         Format("beir", "folder with corpus.jsonl, queries.jsonl and qrels/", ("",), beir.read, beir.write),
         Format("trec", "folder with topics.* and qrels.*, or a qrels file", ("", ".txt", ".qrels"), trec.read, trec.write),
-        Format("dict", "JSON object {query: {document: grade}}", (".json",), nested.read, nested.write),
+        Format("dict", "JSON object {query: {document: grade}}", (".json",), table.read_dict, table.write_dict),
         Format("ragas", "rows with 'user_input' or 'question'", _ROWS, ragas.read, ragas.write),
         Format("openinference", "spans with 'attributes'", _ROWS, openinference.read, openinference.write),
         Format("csv", _TABLE, (".csv", ".tsv"), table.read, table.write_csv),

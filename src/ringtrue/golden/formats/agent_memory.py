@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place, field_of
+from ringtrue.formats import Place, field_of
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import (
     SOURCES,
@@ -26,11 +26,12 @@ from ringtrue.golden.formats.fields import (
     legal,
     objects,
     optional_text,
+    said,
     spread,
 )
 from ringtrue.golden.formats.folders import Layout, judged, write_json_lines
 from ringtrue.memory.hook.intents import INTENTS
-from ringtrue.records import Document, GoldenSet, Judgment
+from ringtrue.records import GoldenSet, Judgment
 
 SOURCE = "judgmentSource"
 JUDGED_BY = ("manual", "implicit", "bootstrapped", "validated", *SOURCES)
@@ -79,9 +80,9 @@ def _read_query(record: Record, place: Place, draft: Draft, listed: int) -> None
 def _check_words(record: Record, place: Place) -> None:
     """Raise InputError for a word that the format does not have; intents may be a user's own, but not nearly one of ours."""
     for name, words in ((SOURCE, JUDGED_BY), ("category", CATEGORIES)):
-        said = optional_text(record, name, place)
-        if said is not None:
-            legal(said, words, name, place.at(name))
+        word = optional_text(record, name, place)
+        if word is not None:
+            legal(word, words, name, place.at(name))
     intent = optional_text(record, "intent", place)
     meant = None if intent is None or intent in INTENTS else alike(intent, INTENTS)
     if meant is not None:
@@ -106,9 +107,7 @@ def _memory_ids(facts: Record, change: Callable[[Any], Any]) -> Record:
 
 
 def _query_rows(golden: GoldenSet) -> Iterator[Record]:
-    groups = judged(golden)
-    for query in golden.queries:
-        mine = groups[query.query_id]
+    for query, mine in judged(golden):
         facts = _memory_ids(dict(query.metadata), as_number)
         shared = {judgment.source for judgment in mine}
         source = next(iter(shared)) if len(shared) == 1 and shared <= {*JUDGED_BY} else None
@@ -119,7 +118,7 @@ def _query_rows(golden: GoldenSet) -> Iterator[Record]:
         fields = QUERY if own else replace(QUERY, others=(*QUERY.others, "category"))
         row = fields.write(query, facts)
         row["judgments"] = [_judgment_row(judgment, with_source=source is None and shared != {None}) for judgment in mine]
-        yield row | ({SOURCE: source} if source is not None else {})
+        yield row | said(judgmentSource=source)
 
 
 def _judgment_row(judgment: Judgment, *, with_source: bool) -> Record:
@@ -129,13 +128,13 @@ def _judgment_row(judgment: Judgment, *, with_source: bool) -> Record:
 
 
 def _write_corpus(golden: GoldenSet, path: Path) -> None:
-    write_json_lines((_memory_row(document) for document in golden.documents), path)
-
-
-def _memory_row(document: Document) -> Record:
-    row: Record = {"memoryId": as_number(document.doc_id), "title": document.title, "content": document.text}
-    row |= spread(_memory_ids(dict(document.metadata), as_number), MEMORY, named=MEMORY_FACTS)
-    return row | ({"tags": list(document.tags)} if document.tags else {})
+    rows = (
+        {"memoryId": as_number(document.doc_id), "title": document.title, "content": document.text}
+        | spread(_memory_ids(dict(document.metadata), as_number), MEMORY, named=MEMORY_FACTS)
+        | said(tags=list(document.tags))
+        for document in golden.documents
+    )
+    write_json_lines(rows, path)
 
 
 LAYOUT = Layout(

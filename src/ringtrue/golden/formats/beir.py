@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.formats import read_qrels
-from ringtrue.formats.text import Place, field_of
+from ringtrue.formats import Place, field_of, read_qrels
 from ringtrue.golden.formats.draft import Draft, write_header
-from ringtrue.golden.formats.fields import METADATA, NEGATIVE, Complaints, QueryFields, Record, json_lines
+from ringtrue.golden.formats.fields import Complaints, QueryFields, json_lines, said
 from ringtrue.golden.formats.folders import (
     CORPUS,
     MANIFEST,
@@ -20,7 +19,7 @@ from ringtrue.golden.formats.folders import (
     write_json_lines,
     write_text,
 )
-from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.records import GoldenSet, Judgment
 
 QUERIES, QRELS = "queries.jsonl", "qrels"
 DEFAULT_SPLIT, SPLIT = "test", "split"
@@ -66,18 +65,16 @@ def write(golden: GoldenSet, path: Path) -> None:
     """Write a BEIR folder; what BEIR has no room for goes into ``golden.json``, which its tools do not read."""
     if golden.documents:
         write_documents(golden, path / CORPUS)
-    write_json_lines((_query_row(query) for query in golden.queries), path / QUERIES)
+    queries = (
+        {"_id": query.query_id, "text": query.text} | said(metadata=dict(query.metadata), negative=query.negative)
+        for query in golden.queries
+    )
+    write_json_lines(queries, path / QUERIES)
     rows = (_qrels_row(judgment) for judgment in golden.judgments)
     split = golden.metadata.get(SPLIT, DEFAULT_SPLIT)
     name = split if isinstance(split, str) and split.replace("_", "").replace("-", "").isalnum() else DEFAULT_SPLIT
     write_text(COLUMNS + "".join(rows), path / QRELS / f"{name}.tsv")
     write_json(write_header(golden, structure=STRUCTURE, with_source=True) | {"format": "beir"}, path / MANIFEST)
-
-
-def _query_row(query: Query) -> Record:
-    row: Record = {"_id": query.query_id, "text": query.text}
-    row |= {METADATA: dict(query.metadata)} if query.metadata else {}
-    return row | ({NEGATIVE: True} if query.negative else {})
 
 
 def _qrels_row(judgment: Judgment) -> str:

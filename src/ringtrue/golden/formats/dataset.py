@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place, field_of, read_json
+from ringtrue.formats import Place, field_of, read_json
 from ringtrue.golden.formats.draft import Draft, Header, read_header, write_header
 from ringtrue.golden.formats.fields import (
-    METADATA,
     Complaints,
     QueryFields,
     Record,
@@ -22,6 +21,7 @@ from ringtrue.golden.formats.fields import (
     object_in,
     objects,
     optional_text,
+    said,
     spread,
 )
 from ringtrue.golden.formats.folders import judged, read_corpora, write_json
@@ -117,11 +117,10 @@ def write(golden: GoldenSet, path: Path) -> None:
 
 def record_of(golden: GoldenSet) -> Record:
     """Return the set as the object that its JSON file holds."""
-    groups = judged(golden)
     record = write_header(golden, structure=STRUCTURE)
     if golden.documents:
         record["entities"] = [_entity(document) for document in golden.documents]
-    record["queries"] = [_query(query, groups[query.query_id], golden) for query in golden.queries]
+    record["queries"] = [_query(query, judgments, golden) for query, judgments in judged(golden)]
     return record
 
 
@@ -130,8 +129,7 @@ def _entity(document: Document) -> Record:
     record: Record = {"entity_id": document.doc_id}
     if "entity_type" in facts:
         record["entity_type"] = facts.pop("entity_type")
-    record |= {"title": document.title, "content": document.text}
-    return record | ({METADATA: facts} if facts else {}) | ({"tags": list(document.tags)} if document.tags else {})
+    return record | {"title": document.title, "content": document.text} | said(metadata=facts, tags=list(document.tags))
 
 
 def _query(query: Query, judgments: list[Judgment], golden: GoldenSet) -> Record:
@@ -146,12 +144,10 @@ def _query(query: Query, judgments: list[Judgment], golden: GoldenSet) -> Record
         for j in judgments
         if j.metadata.get(LABELLED, True) or j.grade != unlabelled
     }
-    details = {j.doc_id: _details(j) for j in judgments if _details(j)}
-    if details:
-        expected["judgment_details"] = details
+    expected |= said(judgment_details={j.doc_id: details for j in judgments if (details := _details(j))})
     return QUERY.write(query, facts) | {"expected_results": expected}
 
 
 def _details(judgment: Judgment) -> Record:
     facts = {key: value for key, value in judgment.metadata.items() if key not in (LISTED, LABELLED)}
-    return ({"source": judgment.source} if judgment.source is not None else {}) | spread(facts, ("source",))
+    return said(source=judgment.source) | spread(facts, ("source",))

@@ -7,23 +7,29 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ringtrue.formats.text import Place, field_of
+from ringtrue.formats import Place, field_of
 from ringtrue.golden.formats.fields import (
     Complaints,
     Record,
     as_id,
-    as_source,
     facts_of,
     grade,
     grade_of,
     ids_of,
     legal,
     optional_text,
+    source_of,
     spread,
 )
-from ringtrue.golden.profiles import PROFILES
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
+PROFILES: dict[str, str] = {
+    "general": "a graded collection that stands for everything users ask, with every rule applied",
+    "known-item": "each query looks for one particular document, often by its name",
+    "memory": "the memory of an agent, with queries that should be answered by silence",
+    "test-set": "a graded collection for one purpose, without the coverage rules",
+}
+"""The kinds of golden set there are. A set names its profile; the profile fixes which rules apply to it (G-2)."""
 UNVERSIONED = "0.0.0"
 FACTS = (
     "id", "version", "created_at", "description", "profile", "relevance_threshold", "scale", "provenance", "scope", "slices",
@@ -53,7 +59,6 @@ def read_header(
 ) -> Header:
     """Return the header in ``record``; ``structure`` names its other fields, ``name`` is the default id."""
     facts = facts_of(record, (*FIELDS, *structure), place)
-    source = optional_text(record, "judgment_source", place)
     profile = field_of(record, "profile", str, place, default=profile)
     golden = GoldenSet(
         id=as_id(record["id"], place.at("id")) if "id" in record else name,
@@ -72,7 +77,7 @@ def read_header(
         metadata=facts,
     )
     threshold = grade_of(record, "relevance_threshold", place) if "relevance_threshold" in record else None
-    return Header(golden, threshold, None if source is None else as_source(source, place.at("judgment_source")))
+    return Header(golden, threshold, source_of(record, "judgment_source", place))
 
 
 def write_header(golden: GoldenSet, *, structure: tuple[str, ...] = (), with_source: bool = False) -> Record:

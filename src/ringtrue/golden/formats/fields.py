@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats.text import Located, Place, field_of, json_records, required
+from ringtrue.formats import Located, Place, field_of, json_records, required
 from ringtrue.ids import id_text
 from ringtrue.records import HUMAN_SOURCES, Document, Query
 
@@ -133,7 +133,16 @@ class QueryFields:
         """Return the record of a query, with these facts in place of its metadata if they are given."""
         row: Record = {self.id: query.query_id, self.text: query.text}
         row |= spread(query.metadata if facts is None else facts, self.structure, named=self.named)
-        return row | ({NEGATIVE: True} if query.negative else {})
+        return row | said(negative=query.negative)
+
+
+def said(**fields: Any) -> Record:
+    """Return the fields that say something; what is None, false or empty is left out.
+
+    >>> said(source=None, tags=["a"], negative=False)
+    {'tags': ['a']}
+    """
+    return {name: value for name, value in fields.items() if value not in (None, False, {}, [], "")}
 
 
 def document_of(record: Record, place: Place, *, id: str, text: str = "content", named: Collection[str] = ()) -> Document:
@@ -199,12 +208,13 @@ def grade_of(record: Mapping[str, Any], name: str, place: Place) -> int:
     return grade(required(record, name, place), place.at(name))
 
 
-def as_source(source: str, place: Place) -> str:
-    """Return a source of judgments; raises InputError for one that is nearly, but not exactly, one of ``SOURCES``."""
+def source_of(record: Mapping[str, Any], name: str, place: Place) -> str | None:
+    """Return a field that says who judged; raises InputError for a word that is nearly, but not exactly, one of ``SOURCES``."""
+    source = optional_text(record, name, place)
     # 'chiar' must not make a row that a person confirmed look like one that nobody did.
-    meant = None if source in SOURCES else alike(source, SOURCES)
+    meant = None if source is None or source in SOURCES else alike(source, SOURCES)
     if meant is not None:
-        raise place.error(f"'{source}' is not a known source", f"did you mean '{meant}'?")
+        raise place.at(name).error(f"'{source}' is not a known source", f"did you mean '{meant}'?")
     return source
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats import text as text_file
-from ringtrue.formats.text import Place, field_of, read_json
+from ringtrue.formats import Place, field_of, read_json
+from ringtrue.formats import write_text as write_file
 from ringtrue.golden.formats.draft import Draft, Header, read_header, undeclared, write_header
-from ringtrue.golden.formats.fields import Complaints, Record, document_of, json_lines, object_in
-from ringtrue.records import Document, GoldenSet, Judgment
+from ringtrue.golden.formats.fields import Complaints, Record, document_of, json_lines, object_in, said
+from ringtrue.records import GoldenSet, Judgment, Query
 
 MANIFEST = "golden.json"
 CORPUS = "corpus.jsonl"
@@ -154,20 +154,19 @@ class Layout:
 
 def write_documents(golden: GoldenSet, path: Path) -> None:
     """Write the documents of a set as a corpus file."""
-    write_json_lines((_document_row(document) for document in golden.documents), path)
-
-
-def _document_row(document: Document) -> Record:
-    row: Record = {"_id": document.doc_id, "title": document.title, "text": document.text}
     # BEIR's own readers look for a metadata object, so facts stay nested here whatever they are called.
-    row |= {"metadata": dict(document.metadata)} if document.metadata else {}
-    return row | ({"tags": list(document.tags)} if document.tags else {})
+    rows = (
+        {"_id": document.doc_id, "title": document.title, "text": document.text}
+        | said(metadata=dict(document.metadata), tags=list(document.tags))
+        for document in golden.documents
+    )
+    write_json_lines(rows, path)
 
 
 def write_text(text: str, path: Path) -> None:
     """Write a text file, in a folder made if there is none; raises InputError for text that UTF-8 cannot hold."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text_file.write_text(text, path)
+    write_file(text, path)
 
 
 def write_json(value: Any, path: Path) -> None:
@@ -196,10 +195,10 @@ def _as_json(value: Any, path: Path, *, indent: int | None = None) -> str:
         raise InputError(f"{path}: cannot be written, {problem}; {cure}") from None
 
 
-def judged(golden: GoldenSet) -> dict[str, list[Judgment]]:
-    """Return the judgments of each query of the set, in their order."""
+def judged(golden: GoldenSet) -> list[tuple[Query, list[Judgment]]]:
+    """Return each query of a set with its judgments, in their order."""
     groups: dict[str, list[Judgment]] = {query.query_id: [] for query in golden.queries}
     for judgment in golden.judgments:
         if judgment.query_id in groups:
             groups[judgment.query_id].append(judgment)
-    return groups
+    return [(query, groups[query.query_id]) for query in golden.queries]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import QueryFields, Record, alike, as_source, ids_of, optional_text
+from ringtrue.golden.formats.fields import QueryFields, Record, alike, ids_of, said, source_of
 from ringtrue.golden.formats.folders import Layout, judged
 from ringtrue.records import GoldenSet, Judgment
 
@@ -18,8 +18,7 @@ QUERY = QueryFields("id", "query", (*IDS, "source"), named=("practice_area", "co
 def _read_query(record: Record, place: Place, draft: Draft, listed: int) -> None:
     name = _name_of_list(record, place)
     query = QUERY.read(record, place)
-    said = optional_text(record, "source", place)
-    source = None if said is None else as_source(said, place.at("source"))
+    source = source_of(record, "source", place)
     relevant = ids_of(record, name, place)
     if source is not None and not relevant:
         query = replace(query, metadata={**query.metadata, "source": source})
@@ -40,18 +39,17 @@ def _name_of_list(record: Record, place: Place) -> str:
 
 
 def _query_rows(golden: GoldenSet) -> Iterator[Record]:
-    groups = judged(golden)
-    for query in golden.queries:
+    for query, judgments in judged(golden):
         facts = dict(query.metadata)
-        relevant = [judgment for judgment in groups[query.query_id] if judgment.grade >= golden.relevance_threshold]
-        said = {judgment.source for judgment in relevant}
-        source = next(iter(said)) if len(said) == 1 else None
-        if not said and isinstance(facts.get("source"), str):
+        relevant = [judgment for judgment in judgments if judgment.grade >= golden.relevance_threshold]
+        sources = {judgment.source for judgment in relevant}
+        source = next(iter(sources)) if len(sources) == 1 else None
+        if not sources and isinstance(facts.get("source"), str):
             source = facts.pop("source")
         row = QUERY.write(query, facts)
         # Rows with a practice area come from the legal tools that call the list by its longer name.
         row[IDS[1] if "practice_area" in facts else IDS[0]] = [judgment.doc_id for judgment in relevant]
-        yield row | ({"source": source} if source is not None else {})
+        yield row | said(source=source)
 
 
 LAYOUT = Layout("gold-jsonl", "known-item", _read_query, _query_rows, queries="gold-set.jsonl")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place, field_of, read_json
+from ringtrue.formats import Place, field_of, read_json
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import (
     QueryFields,
@@ -100,9 +100,7 @@ def _doc_id(text: str, draft: Draft, place: Place) -> str:
 
 def _query_rows(golden: GoldenSet) -> Iterator[Record]:
     categories = {document.doc_id: _category(document) for document in golden.documents}
-    groups = judged(golden)
-    for query in golden.queries:
-        mine = groups[query.query_id]
+    for query, mine in judged(golden):
         row = QUERY.write(query)
         row[RELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade >= golden.relevance_threshold]
         # A tangential memory is neither expected nor forbidden, and this format has no third list.

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place, parse_json
+from ringtrue.formats import Place, parse_json
 from ringtrue.golden.formats.draft import Draft, passage_id, undeclared
-from ringtrue.golden.formats.fields import NEGATIVE, Complaints, Record, as_id, grade, json_rows, legal, objects
+from ringtrue.golden.formats.fields import NEGATIVE, Complaints, Record, as_id, grade, json_rows, legal, objects, said
 from ringtrue.golden.formats.folders import judged, write_rows
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -81,9 +81,9 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
         if document.text or document.title or document.metadata:
             draft.add_passage(document, at)
         ids.append(document.doc_id)
-        said = [item for _, item in annotations if item.get("name") == "relevance" and item.get("document_position") == index]
-        if said:
-            judgments[document.doc_id] = _annotated(query_id, document.doc_id, said[-1], place.at("annotations"))
+        mine = [item for _, item in annotations if item.get("name") == "relevance" and item.get("document_position") == index]
+        if mine:
+            judgments[document.doc_id] = _annotated(query_id, document.doc_id, mine[-1], place.at("annotations"))
         elif own_grade is not None:
             judgments[document.doc_id] = Judgment(query_id, document.doc_id, own_grade)
     # Our writer says null where the documents stand there only to carry their annotations.
@@ -133,8 +133,8 @@ def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
     if identity is None and content is None:
         raise place.error("the document has neither an id nor content", "write document.id")
     doc_id = as_id(identity, place.at("document.id")) if identity is not None else passage_id(content or "")
-    said = flat.get("relevance", facts.pop("relevance", None))
-    own_grade = None if said is None else _grade(said, place.at("relevance"))
+    relevance = flat.get("relevance", facts.pop("relevance", None))
+    own_grade = None if relevance is None else _grade(relevance, place.at("relevance"))
     title = facts.pop("title") if isinstance(facts.get("title"), str) else ""
     return Document(doc_id, content or "", title, facts), own_grade
 
@@ -145,11 +145,11 @@ def _grade(value: Any, place: Place) -> int:
     return grade(value, place)
 
 
-def _annotated(query_id: str, doc_id: str, said: Record, place: Place) -> Judgment:
-    value = said.get("score") if said.get("score") is not None else said.get("label")
-    kind = said.get("annotator_kind")
-    source = said.get("source", kind.lower() if isinstance(kind, str) else None)
-    metadata = said.get("metadata")
+def _annotated(query_id: str, doc_id: str, annotation: Record, place: Place) -> Judgment:
+    value = annotation.get("score") if annotation.get("score") is not None else annotation.get("label")
+    kind = annotation.get("annotator_kind")
+    source = annotation.get("source", kind.lower() if isinstance(kind, str) else None)
+    metadata = annotation.get("metadata")
     return Judgment(query_id, doc_id, _grade(value, place), source, dict(metadata) if isinstance(metadata, dict) else {})
 
 
@@ -159,44 +159,40 @@ def _facts(record: Record, attributes: Record, other: list[Record]) -> Record:
     nested = facts.pop("metadata", None)
     facts |= nested if isinstance(nested, dict) else {}
     rest = {key: value for key, value in attributes.items() if key.split(".")[0] not in ("input", "retrieval") and key != KIND}
-    return facts | ({"attributes": rest} if rest else {}) | ({"annotations": other} if other else {})
+    return facts | said(attributes=rest, annotations=other)
 
 
 def write(golden: GoldenSet, path: Path) -> None:
     """Write spans as JSON lines, or as one JSON list where the path ends in .json."""
     documents = {document.doc_id: document for document in golden.documents}
-    groups = judged(golden)
-    write_rows((_row(query, groups[query.query_id], documents) for query in golden.queries), path)
+    write_rows((_row(query, judgments, documents) for query, judgments in judged(golden)), path)
 
 
 def _row(query: Query, judgments: list[Judgment], documents: Mapping[str, Document]) -> Record:
     facts = dict(query.metadata)
     shown = facts.pop(SHOWN, None)
+    # Null says that the documents stand there only to carry their annotations.
     facts |= {} if isinstance(shown, list) else {SHOWN: None}
-    ids = [doc_id for doc_id in shown if isinstance(doc_id, str)] if isinstance(shown, list) else []
-    ids = list(dict.fromkeys([*ids, *(judgment.doc_id for judgment in judgments)]))
-    facts |= {NEGATIVE: True} if query.negative else {}
+    facts |= said(negative=query.negative)
+    listed = [doc_id for doc_id in shown if isinstance(doc_id, str)] if isinstance(shown, list) else []
+    ids = list(dict.fromkeys([*listed, *(judgment.doc_id for judgment in judgments)]))
     attributes = {
         KIND: "RETRIEVER",
         "input.value": query.text,
-        DOCUMENTS: [_entry(doc_id, documents) for doc_id in ids],
+        DOCUMENTS: [_entry(doc_id, documents.get(doc_id)) for doc_id in ids],
     }
-    row: Record = {"context": {"span_id": query.query_id}, "attributes": attributes}
-    annotations = [_annotation(judgment, ids.index(judgment.doc_id)) for judgment in judgments]
-    row |= {"annotations": annotations} if annotations else {}
-    return row | ({"metadata": facts} if facts else {})
+    annotations = [
+        {"name": "relevance", "document_position": ids.index(judgment.doc_id), "score": judgment.grade}
+        | said(source=judgment.source, metadata=dict(judgment.metadata))
+        for judgment in judgments
+    ]
+    row = {"context": {"span_id": query.query_id}, "attributes": attributes}
+    return row | said(annotations=annotations, metadata=facts)
 
 
-def _entry(doc_id: str, documents: Mapping[str, Document]) -> Record:
-    entry: Record = {"document.id": doc_id}
-    document = documents.get(doc_id)
+def _entry(doc_id: str, document: Document | None) -> Record:
     if document is None:
-        return entry
-    facts = dict(document.metadata) | ({"title": document.title} if document.title else {})
-    return entry | {"document.content": document.text} | ({"document.metadata": facts} if facts else {})
-
-
-def _annotation(judgment: Judgment, position: int) -> Record:
-    record: Record = {"name": "relevance", "document_position": position, "score": judgment.grade}
-    record |= {"source": judgment.source} if judgment.source is not None else {}
-    return record | ({"metadata": dict(judgment.metadata)} if judgment.metadata else {})
+        return {"document.id": doc_id}
+    facts = dict(document.metadata) | said(title=document.title)
+    entry = {"document.id": doc_id, "document.content": document.text}
+    return entry | ({"document.metadata": facts} if facts else {})

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place, field_of
+from ringtrue.formats import Place, field_of
 from ringtrue.golden.formats.draft import Draft, passage_id, undeclared
-from ringtrue.golden.formats.fields import NEGATIVE, Complaints, QueryFields, Record, alike, ids_of, json_rows, spread
+from ringtrue.golden.formats.fields import Complaints, QueryFields, Record, alike, ids_of, json_rows, said, spread
 from ringtrue.golden.formats.folders import judged, write_rows
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -81,8 +81,7 @@ def _passages(record: Record, names: tuple[str, ...], ids_name: str, place: Plac
 def write(golden: GoldenSet, path: Path) -> None:
     """Write rows as JSON lines, or as one JSON list where the path ends in .json."""
     texts = {document.doc_id: document.text for document in golden.documents}
-    groups = judged(golden)
-    write_rows((_row(query, groups[query.query_id], golden.relevance_threshold, texts) for query in golden.queries), path)
+    write_rows((_row(query, judgments, golden.relevance_threshold, texts) for query, judgments in judged(golden)), path)
 
 
 def _row(query: Query, judgments: list[Judgment], threshold: int, texts: dict[str, str]) -> Record:
@@ -93,7 +92,7 @@ def _row(query: Query, judgments: list[Judgment], threshold: int, texts: dict[st
         del facts[SHOWN]
         row |= _written(shown, RETRIEVED[0], RETRIEVED_IDS, texts)
     row |= _written([j.doc_id for j in judgments if j.grade >= threshold], REFERENCE[0], REFERENCE_IDS, texts)
-    return row | spread(facts, QUERY.structure) | ({NEGATIVE: True} if query.negative else {})
+    return row | spread(facts, QUERY.structure) | said(negative=query.negative)
 
 
 def _written(ids: list[str], name: str, ids_name: str, texts: dict[str, str]) -> Record:

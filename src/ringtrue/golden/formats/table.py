@@ -1,4 +1,4 @@
-"""Tables of judgments, one row a (query, document) pair: CSV, TSV and Parquet.
+"""Tables of judgments, one row a (query, document) pair: CSV, TSV and Parquet; and the same as a dict of dicts in JSON.
 
 Columns: ``query_id, doc_id, grade`` and, if wanted, ``query_text, source, negative, doc_title, doc_text``. The usual other
 names (``query, docid, relevance …``) are understood; ``columns`` maps any others. Without a column of ids a query is known by
@@ -19,11 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.formats.table import DOCUMENT, GRADE, QUERY, open_duckdb, parquet_rows
-from ringtrue.formats.text import Place, field_of, read_bytes, read_text
+from ringtrue.formats import (
+    DOCUMENT,
+    GRADE,
+    QUERY,
+    Place,
+    field_of,
+    open_duckdb,
+    parquet_rows,
+    read_bytes,
+    read_json,
+    read_text,
+)
 from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade
-from ringtrue.golden.formats.folders import judged, write_text
+from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade, object_in, said
+from ringtrue.golden.formats.folders import judged, write_json, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 REQUIRED = ("query_id", "doc_id", "grade")
@@ -70,13 +80,13 @@ def is_parquet(path: Path) -> bool:
     return read_bytes(path)[:4] == b"PAR1"
 
 
-def columns_from(said: Mapping[str, str]) -> Columns:
+def columns_from(given: Mapping[str, str]) -> Columns:
     """Return a mapping of columns as a reader takes it, from ``{ours: theirs}``; raises InputError for a name that is not ours.
 
     >>> columns_from({"doc_id": "sku"})
     {'sku': 'doc_id'}
     """
-    named = {"query_text" if ours == "query" else ours: theirs for ours, theirs in said.items()}
+    named = {"query_text" if ours == "query" else ours: theirs for ours, theirs in given.items()}
     for name in named:
         if name not in (*REQUIRED, *OPTIONAL):
             raise InputError(f"a golden set has no column '{name}'; name one of {', '.join((*REQUIRED, *OPTIONAL))}")
@@ -248,19 +258,17 @@ def _grade(value: Any, place: Place) -> int:
 
 def _table(golden: GoldenSet) -> tuple[list[str], list[Record]]:
     documents = {document.doc_id: document for document in golden.documents}
-    groups = judged(golden)
     rows: list[Record] = []
-    for query in golden.queries:
+    for query, judgments in judged(golden):
         facts = {key: value for key, value in query.metadata.items() if _is_fact(key)}
         start: Record = {"query_id": query.query_id, "query_text": query.text, "doc_id": None, "grade": None, **facts}
-        start |= {"negative": True} if query.negative else {}
-        for judgment in groups[query.query_id]:
-            row = start | {"doc_id": judgment.doc_id, "grade": judgment.grade}
-            row |= {"source": judgment.source} if judgment.source is not None else {}
+        start |= said(negative=query.negative)
+        for judgment in judgments:
+            row = start | {"doc_id": judgment.doc_id, "grade": judgment.grade} | said(source=judgment.source)
             row |= {OF_JUDGMENT + key: value for key, value in judgment.metadata.items()}
             document = documents.get(judgment.doc_id)
             rows.append(row | ({"doc_title": document.title, "doc_text": document.text} if document else {}))
-        if not groups[query.query_id]:
+        if not judgments:
             rows.append(start)
     return list(dict.fromkeys(["query_id", "query_text", "doc_id", "grade", *(name for row in rows for name in row)])), rows
 
@@ -312,3 +320,25 @@ def _stored(value: Any, kind: str) -> Any:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def read_dict(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in a JSON file ``{query: {document: grade}}``; queries are texts if one has several words, else ids."""
+    place = Place(str(path))
+    document = object_in(read_json(path), place, 'write {"query": {"document": grade}}')
+    draft = Draft(complaints)
+    texts = any(len(query_id.split()) > 1 for query_id in document)
+    for query_id, grades in document.items():
+        here = place.at(query_id)
+        with complaints.about(here):
+            draft.add_query(Query(as_id(query_id, here), query_id if texts else ""), here)
+            if not isinstance(grades, dict):
+                raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
+            for doc_id, value in grades.items():
+                draft.add_judgment(Judgment(query_id, as_id(doc_id, here), grade(value, here.at(doc_id))), here)
+    return draft.finish_table(path.stem)
+
+
+def write_dict(golden: GoldenSet, path: Path) -> None:
+    """Write the judgments as one JSON object ``{query: {document: grade}}``."""
+    write_json({query.query_id: {one.doc_id: one.grade for one in rows} for query, rows in judged(golden)}, path)

@@ -11,8 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.formats.table import DOCUMENT, GRADE
-from ringtrue.formats.text import Place, field_of, json_records, read_json, read_jsonl, read_text, read_yaml, yaml_text
+from ringtrue.formats import (
+    DOCUMENT,
+    GRADE,
+    Place,
+    field_of,
+    json_records,
+    read_json,
+    read_jsonl,
+    read_text,
+    read_yaml,
+    yaml_text,
+)
 from ringtrue.golden.formats import dataset
 from ringtrue.golden.formats.draft import Draft, read_header, write_header
 from ringtrue.golden.formats.fields import (
@@ -25,6 +35,7 @@ from ringtrue.golden.formats.fields import (
     objects,
     optional_text,
     plain,
+    said,
     spread,
 )
 from ringtrue.golden.formats.folders import judged, read_corpora, write_documents, write_json, write_text
@@ -64,10 +75,10 @@ def read_record(document: Any, place: Place, complaints: Complaints, *, name: st
     record = {"queries": document} if isinstance(document, list) else document
     if not isinstance(record, dict):
         raise place.error(f"the file holds {record!r:.40}, not a test set", "write 'queries:' with a list under it")
-    said = {key: plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
-    header = read_header(said | {"queries": []}, place, name=name, structure=STRUCTURE, profile="test-set")
+    given = {key: plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
+    header = read_header(given | {"queries": []}, place, name=name, structure=STRUCTURE, profile="test-set")
     draft = Draft(complaints)
-    read_corpora(said, place, folder, draft, header)
+    read_corpora(given, place, folder, draft, header)
     relevant = header.threshold or 1
     for here, query in objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
         with complaints.about(here):
@@ -96,9 +107,9 @@ def _is_dataset(record: Record) -> bool:
 
 def _read_query(record: Record, place: Place, draft: Draft, relevant: int) -> None:
     listed = record.get("relevant_docs")
-    said = {key: plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
+    given = {key: plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
     # A query without an id is known by its words, so that the same words are the same query in every file.
-    query = QUERY.read(said, place, default_id=said.get("query_text"))
+    query = QUERY.read(given, place, default_id=given.get("query_text"))
     draft.add_query(query, place)
     if isinstance(listed, dict):
         record = record | {"relevant_docs": [{"doc_id": doc_id, "grade": value} for doc_id, value in listed.items()]}
@@ -120,10 +131,9 @@ def write(golden: GoldenSet, path: Path) -> None:
         corpus = path.with_name(f"{path.stem}.corpus.jsonl")
         write_documents(golden, corpus)
         record["corpus"] = corpus.name
-    groups = judged(golden)
     record["queries"] = [
-        QUERY.write(query) | {"relevant_docs": [_judgment(judgment) for judgment in groups[query.query_id]]}
-        for query in golden.queries
+        QUERY.write(query) | {"relevant_docs": [_judgment(judgment) for judgment in judgments]}
+        for query, judgments in judged(golden)
     ]
     if path.suffix == ".json":
         write_json(record, path)
@@ -132,6 +142,5 @@ def write(golden: GoldenSet, path: Path) -> None:
 
 
 def _judgment(judgment: Judgment) -> Record:
-    record: Record = {"doc_id": judgment.doc_id, "grade": judgment.grade}
-    record |= {"source": judgment.source} if judgment.source is not None else {}
+    record = {"doc_id": judgment.doc_id, "grade": judgment.grade} | said(source=judgment.source)
     return record | spread(judgment.metadata, JUDGMENT)

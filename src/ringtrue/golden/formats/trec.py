@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats import read_qrels
-from ringtrue.formats.text import Place, field_of, lines, read_text
+from ringtrue.formats import Place, field_of, lines, read_qrels, read_text
 from ringtrue.golden.formats.draft import Draft, undeclared, write_header
 from ringtrue.golden.formats.fields import Complaints, Record
 from ringtrue.golden.formats.folders import MANIFEST, STRUCTURE, read_front, write_json, write_text

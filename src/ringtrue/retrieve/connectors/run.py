@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ringtrue.errors import BadAnswer, InputError, nearest
-from ringtrue.formats import read_run
-from ringtrue.formats.text import Place, field_of, lines, read_jsonl, usable_id
+from ringtrue.formats import Place, field_of, lines, read_jsonl, read_run, usable_id
 from ringtrue.records import Ints, Run
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.settings import Text

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats.text import one_line
+from ringtrue.formats import one_line
 from ringtrue.records import Document
 from ringtrue.retrieve.sources.files import (
     KINDS as KINDS,

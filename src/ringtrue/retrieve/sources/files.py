@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ringtrue.errors import MissingInput, nearest
-from ringtrue.formats.text import Place, one_line
+from ringtrue.formats import Place, one_line
 
 KINDS = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".md": "markdown",

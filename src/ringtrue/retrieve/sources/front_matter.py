@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from typing import Any, cast
 
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 
 _RULE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _LONGEST_FRONT, _DEEPEST = 1 << 16, 100

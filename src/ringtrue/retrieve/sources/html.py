@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from ringtrue.formats.text import Place, usable_id
+from ringtrue.formats import Place, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.protocol import plain
 from ringtrue.retrieve.sources.files import File

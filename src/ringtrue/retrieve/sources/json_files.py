@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import IO, Any
 
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place, parse_json
+from ringtrue.formats import Place, parse_json
 from ringtrue.records import Document
 from ringtrue.retrieve.sources.files import File
 from ringtrue.retrieve.sources.opening import Empty, lines_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, islice, pairwise
 
-from ringtrue.formats.text import Place, usable_id
+from ringtrue.formats import Place, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.chunk import Block, blocks
 from ringtrue.retrieve.protocol import plain

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 
 _GZIP = b"\x1f\x8b"
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -6,7 +6,7 @@ from io import BufferedReader
 
 from ringtrue.errors import MissingInput
 from ringtrue.extras import install_command
-from ringtrue.formats.text import Place, one_line, usable_id
+from ringtrue.formats import Place, one_line, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.protocol import plain
 from ringtrue.retrieve.sources.files import File

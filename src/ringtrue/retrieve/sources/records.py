@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtrue.errors import nearest
-from ringtrue.formats.text import Place, parse_json, usable_id
+from ringtrue.formats import Place, parse_json, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.protocol import plain
 from ringtrue.retrieve.sources.opening import Empty

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place, one_line, usable_id
+from ringtrue.formats import Place, one_line, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.sources.files import File, Skipped
 from ringtrue.retrieve.sources.html import html_document

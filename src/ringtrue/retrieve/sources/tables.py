@@ -6,7 +6,7 @@ import csv
 from itertools import chain
 from typing import IO
 
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.retrieve.sources.opening import Empty, lines_of
 from ringtrue.retrieve.sources.records import Rows
 

@@ -9,8 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.brief import counted
 from ringtrue.errors import InputError
-from ringtrue.review import backlog_rows, chosen, grouped, weekly_flow
-from ringtrue.review.queue import STATES
+from ringtrue.review import STATES, backlog_rows, chosen, grouped, weekly_flow
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor

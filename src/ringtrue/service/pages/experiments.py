@@ -18,7 +18,7 @@ from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.experiment import Effect, Experiment
 from ringtrue.experiment import swept as sweeping
 from ringtrue.experiment.swept import Swept, figure, lower_is_better
-from ringtrue.formats.text import Place, parse_json
+from ringtrue.formats import Place, parse_json
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.errors import Refused, refused

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from ringtrue.errors import RingtrueError
-from ringtrue.review.queue import GUIDELINES
+from ringtrue.review import GUIDELINES
 from ringtrue.service.auth import Caller, PageReviewer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused

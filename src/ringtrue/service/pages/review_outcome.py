@@ -10,8 +10,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput
-from ringtrue.golden import RULES, Rule, rater_name, version_name
-from ringtrue.golden.refresh import KAPPA
+from ringtrue.golden import KAPPA, RULES, Rule, rater_name, version_name
 from ringtrue.review import in_words
 from ringtrue.service.auth import PageReader, PageReviewer, PageWriter
 from ringtrue.service.context import Here

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.experiment import Experiment, ExperimentTable
-from ringtrue.formats.text import Place
+from ringtrue.formats import Place
 from ringtrue.service.auth import Caller, Reader, Writer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS, Refused

@@ -14,8 +14,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from ringtrue.answers import Deleted, JudgmentSource, KeptJudgment
-from ringtrue.feedback.derive import text_key
-from ringtrue.feedback.precedence import KEY, QUERY
+from ringtrue.feedback import KEY, QUERY, text_key
 from ringtrue.service.auth import Admin, Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

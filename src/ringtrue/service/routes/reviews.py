@@ -12,8 +12,7 @@ from pydantic import Field
 from ringtrue.answers import AddedPairs, Agreement, Backlog, NextPair, Pair, Published, ReviewState, Standing, Undone
 from ringtrue.answers import Reviewer as ReviewerAnswer
 from ringtrue.golden import Rule, rater_name
-from ringtrue.review.agreement import said_by_raters
-from ringtrue.review.queue import GUIDELINES, RESERVED, key_of
+from ringtrue.review import GUIDELINES, RESERVED, key_of, said_by_raters
 from ringtrue.service.auth import Reader, Reviewer, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

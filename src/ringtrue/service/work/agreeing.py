@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING
 
 from ringtrue.errors import CannotDecide
 from ringtrue.golden import Rule, by_pair, rater_name
-from ringtrue.review import Coefficient, Publication, RatingTable, coefficients, equal_share, rating_tables
-from ringtrue.review.agreement import Gate, gate, judge_of, said_by_raters
+from ringtrue.review import (
+    Coefficient,
+    Gate,
+    Publication,
+    RatingTable,
+    coefficients,
+    equal_share,
+    gate,
+    judge_of,
+    rating_tables,
+    said_by_raters,
+)
 from ringtrue.service.errors import Refused
 from ringtrue.service.work.library import golden_named
 from ringtrue.service.work.reviewing import COMPLETE, queue_of

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 from ringtrue.answers import Backlog, Published
 from ringtrue.golden import Rule, rater_name, worth_judging
 from ringtrue.records import Run
-from ringtrue.review import ReviewQueue
-from ringtrue.review.agreement import require
-from ringtrue.review.queue import RESERVED, pairs_of, passages_of, publish_entry
+from ringtrue.review import RESERVED, ReviewQueue, pairs_of, passages_of, require
 from ringtrue.service.errors import Refused
 from ringtrue.service.work.library import answers_of, golden_named, keep_golden
 from ringtrue.store import ReviewItem, timestamp
@@ -73,11 +71,7 @@ def publish(
     forced = require(made.gate, force=force, reason=reason)
     keep_golden(service, caller, made.golden)
     # Marked only now: after a crash the same pairs are published again, into the same version.
-    count = queue.mark_published(made.keys, made.golden, now=now, rule=rule, adjudicator=adjudicator)
-    entry = publish_entry(
-        made, count, who=caller.who, now=now, rule=rule, adjudicator=adjudicator, forced=forced, project=caller.project
-    )
-    service.of(caller).add_audit(entry)
+    count = queue.publish(made, who=caller.who, now=now, forced=forced)
     return Published(made.golden.id, made.golden.version, made.judgments, count, made.kept)
 
 

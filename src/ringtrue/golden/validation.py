@@ -4,22 +4,60 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ringtrue.answers import GoldenProblem
-from ringtrue.errors import InputError
+from ringtrue.brief import brief
+from ringtrue.errors import InputError, ValidationFailed
 from ringtrue.golden import formats
-from ringtrue.golden.load import locate
-from ringtrue.golden.profiles import PROFILES
-from ringtrue.golden.report import Report
-from ringtrue.golden.rules import KINDS, RULES
-from ringtrue.golden.subject import Subject
+from ringtrue.golden.formats.draft import PROFILES
+from ringtrue.golden.loading import locate
+from ringtrue.golden.rules import KINDS, RULES, Subject, name_of
 from ringtrue.golden.version import corpus_hash
 from ringtrue.records import GoldenSet
 
 LENGTHS = (0, 50, 100, 150, 500, 1000, 3000, 5001)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All problems of a set at once."""
+
+    problems: tuple[GoldenProblem, ...]
+    figures: Mapping[str, Any]
+    profile: str
+    rules: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What the reader decided by a rule because the file leaves it open."""
+    how_to_confirm: str = ""
+    """How a set in this format says that people made its judgments."""
+
+    def __repr__(self) -> str:
+        return brief(self, profile=self.profile, errors=len(self.errors), warnings=len(self.warnings))
+
+    @property
+    def errors(self) -> tuple[GoldenProblem, ...]:
+        """The problems that make the set unfit for use."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[GoldenProblem, ...]:
+        """The problems that its users should know of."""
+        return tuple(problem for problem in self.problems if problem.severity == "warning")
+
+    @property
+    def ok(self) -> bool:
+        """True when there is no error."""
+        return not self.errors
+
+    def require(self) -> None:
+        """Raise ValidationFailed when there is an error, naming the first and counting the rest."""
+        if not self.ok:
+            more = f" (and {len(self.errors) - 1} more errors)" if len(self.errors) > 1 else ""
+            raise ValidationFailed(f"{self.errors[0]}{more}")
 
 
 def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries: int = 20) -> Report:
@@ -33,13 +71,9 @@ def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries:
     subject = Subject(golden, minimum_documents, minimum_queries)
     # A set of unknown profile gets every rule: too much advice is better than silence.
     profile = golden.profile if golden.profile in PROFILES else "general"
-    applied = [rule for rule in RULES if profile in rule.profiles]
-    problems = tuple(
-        GoldenProblem(finding.severity, rule.name, finding.place, finding.message, finding.cure)
-        for rule in applied
-        for finding in rule.check(subject)
-    )
-    return Report(problems, figures(subject), golden.profile, tuple(rule.name for rule in applied))
+    applied = [rule for rule, profiles in RULES.items() if profile in profiles]
+    problems = tuple(replace(problem, rule=name_of(rule)) for rule in applied for problem in rule(subject))
+    return Report(problems, figures(subject), golden.profile, tuple(map(name_of, applied)))
 
 
 def validate_file(

@@ -16,14 +16,28 @@ from pathlib import Path
 from typing import Literal
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats.text import field_of, read_jsonl
-from ringtrue.golden.duplicates import pairs_of
-from ringtrue.golden.slices import slice_fields, slice_of
+from ringtrue.formats import field_of, read_jsonl
+from ringtrue.golden.likeness import pairs_of
 from ringtrue.records import GoldenSet, Query
 
 Side = Literal["tuning", "held_out"]
 LEDGER = "held-out-looks.jsonl"
 ALWAYS_HELD_OUT_FROM = 5
+USUAL = ("query_type", "category", "dimension", "intent", "practice_area", "corpus", "kind")
+NO_VALUE = "(none)"
+
+
+def slice_fields(golden: GoldenSet) -> tuple[str, ...]:
+    """Return the metadata fields by which the set's queries are divided, the most telling first."""
+    if golden.slices:
+        return golden.slices
+    return tuple(name for name in USUAL if any(isinstance(query.metadata.get(name), str) for query in golden.queries))
+
+
+def slice_of(query: Query, field: str) -> str:
+    """Return the slice that a query belongs to in one division."""
+    value = query.metadata.get(field)
+    return NO_VALUE if value is None else str(value)
 
 
 def split(
@@ -113,11 +127,11 @@ def leakage(tuning: GoldenSet, held_out: GoldenSet) -> tuple[Leak, ...]:
     """Return the identical or nearly identical queries that stand on both sides."""
     # Marked apart, because both sides may use the same id.
     marked = [_marked(query, "t") for query in tuning.queries] + [_marked(query, "h") for query in held_out.queries]
-    leaks = []
-    for pair in pairs_of(marked, scope=tuning.scope):
-        if pair.first[0] == "t" and pair.second[0] == "h":
-            leaks.append(Leak(pair.first[1:], pair.second[1:], pair.similarity))
-    return tuple(leaks)
+    return tuple(
+        Leak(pair.first[1:], pair.second[1:], pair.similarity)
+        for pair in pairs_of(marked, scope=tuning.scope)
+        if (pair.first[0], pair.second[0]) == ("t", "h")
+    )
 
 
 def _marked(query: Query, mark: str) -> Query:
@@ -163,12 +177,8 @@ def read_looks(ledger: str | Path) -> Sequence[Look]:
     """Return the looks at the held-out part, oldest first."""
     if not Path(ledger).exists():
         return ()
-    return tuple(
-        Look(
-            field_of(row, "who", str, place),
-            field_of(row, "what", str, place),
-            field_of(row, "when", str, place),
-            field_of(row, "version", str, place, default=""),
-        )
-        for place, row in read_jsonl(ledger)
-    )
+    found = []
+    for place, row in read_jsonl(ledger):
+        who, what, when = (field_of(row, name, str, place) for name in ("who", "what", "when"))
+        found.append(Look(who, what, when, field_of(row, "version", str, place, default="")))
+    return tuple(found)

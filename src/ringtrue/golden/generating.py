@@ -21,8 +21,7 @@ from typing import Protocol
 
 from ringtrue.errors import InputError
 from ringtrue.golden.bootstrap import Row
-from ringtrue.golden.duplicates import normalise
-from ringtrue.golden.overlap import STOP_WORDS, content_words, overlap, plain_form, words
+from ringtrue.golden.likeness import STOP_WORDS, content_words, normalise, overlap, plain_form, words
 from ringtrue.records import Document
 
 SOURCE = "synthetic"

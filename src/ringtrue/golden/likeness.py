@@ -1,19 +1,29 @@
-"""The lexical-overlap guard (trap 18): a query made of its document's own words measures copying, not search."""
+"""How alike texts are: queries that say the same thing, and queries that are copied from their documents (trap 18).
+
+Queries are the same if they are equal after normalising, or nearly so by the words they share. A query made of its document's
+own words measures copying, not search.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from ringtrue.records import Document, GoldenSet, Query
 
+NEAR = 0.9
 COPIED_WORDS = 4
 COPIED_SHARE = 0.8
 HIGH = 0.8
 PASSAGE = 150
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\w+")
+_PLAIN_WORD = re.compile(r"[^\W_]+")
 _STOP = """
 a about above after again all also am an and any are as at be because been before being below between both but by
 can cannot could did do does doing down during each few for from further get got had has have having he her here
@@ -25,9 +35,99 @@ your yours s t don doesn didn isn aren wasn weren won ll ve re
 STOP_WORDS = frozenset(_STOP.split())
 
 
+def normalise(text: str) -> str:
+    """Return the words of a text in one spelling: compatibility forms, case and punctuation levelled.
+
+    >>> normalise("  Wi-Fi,  PLEASE! ")
+    'wi fi please'
+    """
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    # A query of signs alone ("???") still has to be comparable with another one.
+    return " ".join(words) or " ".join(text.split())
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Return the share of words that two sets have in common; two empty sets are the same."""
+    union = len(a | b)
+    return len(a & b) / union if union else 1.0
+
+
+def places_of_words(texts: Iterable[Iterable[str]]) -> dict[str, list[int]]:
+    """Return in which of several texts each word stands, by position."""
+    found: dict[str, list[int]] = {}
+    for place, words in enumerate(texts):
+        for word in words:
+            found.setdefault(word, []).append(place)
+    return found
+
+
+def near_duplicates(texts: Sequence[str], *, threshold: float = NEAR) -> list[tuple[int, int, float]]:
+    """Return (first, second, similarity) for all pairs whose word sets overlap by at least ``threshold``.
+
+    >>> near_duplicates(["where is the pool", "Where is the pool?", "late checkout fee"])
+    [(0, 1, 1.0)]
+    """
+    sets = [frozenset(normalise(text).split()) for text in texts]
+    return sorted(
+        (first, second, similarity)
+        for first, second in _candidates(sets, threshold)
+        if (similarity := jaccard(sets[first], sets[second])) >= threshold
+    )
+
+
+def _candidates(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[tuple[int, int]]:
+    """Yield the pairs that can reach the threshold at all.
+
+    Two sets that overlap by t share one of the first n - ceil(t * n) + 1 words of each, in any fixed order of words;
+    with the rare words first, few pairs are left of the millions that comparing all with all would cost.
+    """
+    counts = Counter(word for words in sets for word in words)
+    index: dict[str, list[int]] = {}
+    for position, words in enumerate(sets):
+        ranked = sorted(words, key=lambda word: (counts[word], word))
+        # The product is rounded because 0.9 * 10 must not become 9.000000000000002 and lose a pair.
+        prefix = ranked[: len(ranked) - math.ceil(round(threshold * len(ranked), 9)) + 1] or [""]
+        for other in {other for word in prefix for other in index.get(word, ())}:
+            yield other, position
+        for word in prefix:
+            index.setdefault(word, []).append(position)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two queries that ask the same; ``same`` when they are equal but for case and punctuation."""
+
+    first: str
+    second: str
+    similarity: float
+    same: bool
+
+
+def pairs_of(queries: Sequence[Query], *, scope: str | None = None, threshold: float = NEAR) -> list[Pair]:
+    """Return the pairs of queries that ask the same thing of the same documents.
+
+    The same words in another scope, or after another conversation, are another question.
+    """
+    groups: dict[str, list[Query]] = {}
+    for query in queries:
+        groups.setdefault(repr(query.metadata.get(scope)) if scope else "", []).append(query)
+    found = []
+    for group in groups.values():
+        texts = [_asked(query) for query in group]
+        for first, second, similarity in near_duplicates(texts, threshold=threshold):
+            same = normalise(texts[first]) == normalise(texts[second])
+            found.append(Pair(group[first].query_id, group[second].query_id, similarity, same))
+    return found
+
+
+def _asked(query: Query) -> str:
+    turns = query.metadata.get("transcript_context")
+    return " ".join([*map(str, turns), query.text]) if isinstance(turns, list) else query.text
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text in lower case, in their order."""
-    return _WORD.findall(text.casefold())
+    return _PLAIN_WORD.findall(text.casefold())
 
 
 def content_words(text: str) -> list[str]:
@@ -76,30 +176,9 @@ def overlap(query: str, document: str) -> float | None:
 
 def shared_run(query: str, document: str) -> list[str]:
     """Return the longest run of consecutive words of the query that stands in the document as it is."""
-    asked, told = words(query), words(document)
-    places: dict[str, list[int]] = {}
-    for position, word in enumerate(asked):
-        places.setdefault(word, []).append(position)
-    best_end = best_length = 0
-    before: dict[int, int] = {}
-    for word in told:
-        now = {position: before.get(position - 1, 0) + 1 for position in places.get(word, ())}
-        for position, length in now.items():
-            # Of equally long runs the first in the query is meant, whichever the document reaches first.
-            if length > best_length or (length == best_length and position < best_end):
-                best_end, best_length = position, length
-        before = now
-    return asked[best_end - best_length + 1 : best_end + 1] if best_length else []
-
-
-def longest_shared_phrase(query: str, document: str) -> float:
-    """Return the length of the longest shared run divided by the length of the query.
-
-    >>> longest_shared_phrase("is late checkout free", "Late checkout is free for members")
-    0.5
-    """
     asked = words(query)
-    return len(shared_run(query, document)) / len(asked) if asked else 0.0
+    found = SequenceMatcher(None, asked, words(document), autojunk=False).find_longest_match()
+    return asked[found.a : found.a + found.size]
 
 
 @dataclass(frozen=True)
@@ -166,7 +245,8 @@ def summarise(golden: GoldenSet) -> OverlapSummary:
         if asked and found:
             best.append(max(len(asked & part) for document in found for part in _passages(document, passages)) / len(asked))
         title_exempt = golden.profile == "known-item"
-        copied += _first(is_copied(query, document, title_exempt=title_exempt) for document in found)
+        evidence = (is_copied(query, document, title_exempt=title_exempt) for document in found)
+        copied += list(filter(None, evidence))[:1]
     if not best:
         return OverlapSummary(0, None, None, None, tuple(copied))
     high = sum(value > HIGH for value in best) / len(best)
@@ -180,8 +260,3 @@ def _passages(document: Document, known: dict[str, list[frozenset[str]]]) -> lis
         starts = range(0, max(1, len(told) - PASSAGE // 2), PASSAGE // 2)
         known[document.doc_id] = [frozenset(content_words(" ".join(told[at : at + PASSAGE]))) for at in starts]
     return known[document.doc_id]
-
-
-def _first(found: Iterable[Copied | None]) -> list[Copied]:
-    first = next((item for item in found if item is not None), None)
-    return [] if first is None else [first]
