@@ -414,7 +414,7 @@ def test_v4_json_inside_json_is_measured_too() -> None:
     def span(documents: str) -> bytes:
         return json.dumps(SPAN | {"attributes": {"input.value": "q", "retrieval.documents": documents}}).encode()
 
-    check_refused(span("[" * 900_000), "jsonl", "nested more than 50 deep")
+    check_refused(span("[" * 900_000), "jsonl", "nested too deeply")
     check_refused(span("[" + "{}," * 200_000 + "{}]"), "jsonl", "holds more than 100,000 values", {"values": 100_000})
     check_refused(span('[{"a": 1, "a": 2}]'), "jsonl", "given twice")
     assert read_upload(span('[{"document.id": "d"}]'), kind="jsonl", name="x").queries[0].metadata["retrieved"] == ["d"]
