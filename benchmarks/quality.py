@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _hybrid() -> str:
-    from ringtrue.retrieve.names import HYBRID
+    from ringtrue.retrieve import HYBRID
 
     return HYBRID
 
@@ -128,8 +128,7 @@ def _opened(name: str, data: Path) -> tuple[str, Any, Any]:
 
 def _answers(expression: str, label: str, golden: Any, collection: Any) -> tuple[list[Any], float]:
     """Return the answers to all questions that have one, and the milliseconds of a question."""
-    from ringtrue.retrieve import build, indexes_of
-    from ringtrue.retrieve.answers import answer_all
+    from ringtrue.retrieve import answer_all, build, indexes_of
 
     say(f"{label}: {expression}")
     retriever = build(expression, collection)

@@ -407,7 +407,7 @@ class Texts(Contender):
 
         from ringtrue.golden import load, shipped
         from ringtrue.retrieve.encode import DEFAULT_MODEL
-        from ringtrue.retrieve.encode.find import find_model
+        from ringtrue.retrieve.encode.folder import find_model
 
         tokenizer = Tokenizer.from_file(str(find_model(DEFAULT_MODEL) / "tokenizer.json"))
         tokenizer.no_truncation()
@@ -476,7 +476,7 @@ class SentenceTransformers(Float32):
         from sentence_transformers import SentenceTransformer, models
 
         from ringtrue.retrieve.encode import DEFAULT_MODEL
-        from ringtrue.retrieve.encode.find import find_model
+        from ringtrue.retrieve.encode.folder import find_model
 
         torch.set_num_threads(2)
         words = models.Transformer(str(find_model(DEFAULT_MODEL)), max_seq_length=256)

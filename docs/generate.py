@@ -20,11 +20,11 @@ from typer.testing import CliRunner
 from ringtrue.cli import app
 from ringtrue.golden import load, shipped, summarise
 from ringtrue.measures import CATALOGUE, DEFINITIONS, Definition, Measure
+from ringtrue.retrieve import ALL as RETRIEVERS
+from ringtrue.retrieve import HYBRID
 from ringtrue.retrieve.chunk import FORMS as CHUNKERS
 from ringtrue.retrieve.connectors import KINDS
 from ringtrue.retrieve.connectors import kind as connector_kind
-from ringtrue.retrieve.names import ALL as RETRIEVERS
-from ringtrue.retrieve.names import HYBRID
 from ringtrue.spec import show_value
 from ringtrue.testing import against_reference, against_trec_eval_files
 from ringtrue.testing.conformance import TREC_EVAL_CASES

@@ -15,8 +15,8 @@ import typer
 import ringtrue
 from ringtrue.cli import app
 from ringtrue.golden.formats import FORMATS as GOLDEN_FORMATS
+from ringtrue.retrieve import ALL as RETRIEVERS
 from ringtrue.retrieve.connectors import KINDS
-from ringtrue.retrieve.expression import ALL as RETRIEVERS
 from ringtrue.service import Settings, create_app
 from ringtrue.store.tables import METADATA
 

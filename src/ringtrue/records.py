@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -486,6 +486,11 @@ class GoldenSet:
         return share_confirmed(self.confirmed, len(self.judgments))
 
     __repr__ = brief
+
+    def part(self, query_ids: Collection[str]) -> GoldenSet:
+        """Return the set with these queries only, and their judgments."""
+        queries = tuple(query for query in self.queries if query.query_id in query_ids)
+        return replace(self, queries=queries, judgments=tuple(one for one in self.judgments if one.query_id in query_ids))
 
     def query(self, query_id: str) -> Query:
         """Return one query; raises InputError naming the set."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -82,20 +83,23 @@ def made(server: Running, **settings: Any) -> Any:
     return KINDS[server.cluster.flavour](**{**usual, **settings})
 
 
-def test_it_waits_until_a_refresh_shows_what_was_written(server: Running) -> None:
+def test_it_waits_until_a_refresh_shows_what_was_written(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     server.cluster.lag = 3
     waited: list[float] = []
-    done = plant(made(server), GOLDEN, tenant=TENANT, sleep=waited.append)
+    monkeypatch.setattr("ringtrue.run.planting.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=waited.append))
+    done = plant(made(server), GOLDEN, tenant=TENANT)
     assert done.searchable == 3
     assert len(waited) >= 3
 
 
-def test_what_no_search_shows_yet_is_removed_all_the_same(server: Running) -> None:
+def test_what_no_search_shows_yet_is_removed_all_the_same(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     server.cluster.lag = 1000
     connector = made(server)
     ticks = iter(range(1000))
+    clock = SimpleNamespace(monotonic=lambda: next(ticks), sleep=lambda _: None)
+    monkeypatch.setattr("ringtrue.run.planting.time", clock)
     with pytest.raises(Exception, match="3 of 3 documents are not known to it 5 s after writing"):  # noqa: SIM117
-        with planted(connector, GOLDEN, tenant=TENANT, timeout=5, clock=lambda: next(ticks), sleep=lambda _: None):
+        with planted(connector, GOLDEN, tenant=TENANT, timeout=5):
             raise AssertionError("they cannot be searched")
     index = server.cluster.indexes["hotels"]
     index.refresh()

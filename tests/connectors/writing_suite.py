@@ -30,6 +30,10 @@ CHANGED = replace(GOLDEN, documents=(replace(DOCUMENTS[0], text="The key is at t
 class WritingSuite:
     """Subclasses connect to a system that holds records of somebody else's."""
 
+    @pytest.fixture(autouse=True)
+    def short_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("ringtrue.run.planting.POLL", 0.05)
+
     @abstractmethod
     def make(self) -> Any:
         """Return a connector that may write; its ``plant`` stores text, source hash and tenant."""
@@ -44,7 +48,7 @@ class WritingSuite:
 
     def test_documents_are_planted_found_and_removed_and_nothing_else_changes(self) -> None:
         connector, before = self.make(), self.everything()
-        done = plant(connector, GOLDEN, tenant=TENANT, poll=0.05)
+        done = plant(connector, GOLDEN, tenant=TENANT)
         assert (done.written, done.unchanged, done.searchable) == (3, 0, 3)
         after = self.everything()
         assert set(after) == {*before, *IDS}
@@ -57,11 +61,11 @@ class WritingSuite:
 
     def test_a_second_run_writes_only_what_changed(self) -> None:
         connector = self.make()
-        with planted(connector, GOLDEN, tenant=TENANT, poll=0.05):
+        with planted(connector, GOLDEN, tenant=TENANT):
             first = self.marks("golden:tiny:late-arrival")[0]
-            again = plant(connector, GOLDEN, tenant=TENANT, poll=0.05)
+            again = plant(connector, GOLDEN, tenant=TENANT)
             assert (again.written, again.unchanged) == (0, 3)
-            changed = plant(connector, CHANGED, tenant=TENANT, poll=0.05)
+            changed = plant(connector, CHANGED, tenant=TENANT)
             assert (changed.written, changed.unchanged) == (1, 2)
             assert self.marks("golden:tiny:late-arrival")[0] != first
             assert len([hit for hit in connector.search("petrol station key") if hit.doc_id in IDS]) <= 3
@@ -82,7 +86,7 @@ class WritingSuite:
             seen.update(self.everything())
             raise KeyError("broken")
 
-        with pytest.raises(KeyError, match="broken"), planted(connector, GOLDEN, tenant=TENANT, poll=0.05):
+        with pytest.raises(KeyError, match="broken"), planted(connector, GOLDEN, tenant=TENANT):
             fail()
         assert seen >= IDS
         assert self.everything() == before
@@ -125,7 +129,7 @@ class HeldSuite(WritingSuite):
 
     def test_another_tenants_documents_stay(self) -> None:
         connector = self.make()
-        with planted(connector, GOLDEN, tenant=TENANT, poll=0.05):
+        with planted(connector, GOLDEN, tenant=TENANT):
             there = self.everything()
             assert remove_planted(connector, GOLDEN, tenant="other") == 0
             assert remove_planted(connector, GOLDEN) == 0

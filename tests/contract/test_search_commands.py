@@ -257,7 +257,7 @@ def test_what_a_run_file_cannot_be_is_said_before_asking(
     with (notes / "rooms.jsonl").open("a", encoding="utf-8") as file:
         file.write('\n{"_id": "odd name", "text": "never asked for"}')
     ringtrue("ingest", notes, "-r", "bm25")
-    monkeypatch.setattr("ringtrue.retrieve.answers.answer_all", lambda *_, **__: pytest.fail("it was asked"))
+    monkeypatch.setattr("ringtrue.retrieve.answer_all", lambda *_, **__: pytest.fail("it was asked"))
     outcome = ringtrue("search", "--queries", small_set(), "--run", target, "-r", "bm25")
     assert (outcome.code, says in outcome.err) == (2, True), outcome.err
     assert not Path("x.run").exists()

@@ -28,8 +28,7 @@ from ringtrue.memory.engine import search_memories
 from ringtrue.memory.hook.files import load as load_memories
 from ringtrue.memory.hook.files import read_one
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.retrieve import Collection, build
-from ringtrue.retrieve.answers import answer_all
+from ringtrue.retrieve import Collection, answer_all, build
 from ringtrue.run import evaluate, open_run
 
 PROGRAM = Path(sys.executable).parent / "ringtrue"

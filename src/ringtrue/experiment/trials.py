@@ -36,7 +36,7 @@ from ringtrue.retrieve import (
     search_many,
 )
 from ringtrue.retrieve.chunk import LIKE
-from ringtrue.run import Evaluation, code_hash, evaluate, fingerprint
+from ringtrue.run import Evaluation, code_hash, evaluate, subject_of
 from ringtrue.spec import Expression, Pipeline, parse
 
 Values = Mapping[str, float]
@@ -263,7 +263,7 @@ class Bench:
 
         What other points have asked is not asked again.
         """
-        of_point = fingerprint(point.retriever, collection=lambda: self.collection_for(point.chunks))
+        of_point = subject_of(point.retriever, collection=lambda: self.collection_for(point.chunks)).fingerprint
         if (known := self.journal.known.get(of_point)) is not None:
             return known, True
         retriever = self.memory.build(point.retriever, self.documents(point))

@@ -378,8 +378,7 @@ class Watched:
 
     def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[Hit]:
         """Return the answer of the retriever inside."""
-        from ringtrue.retrieve import observing
-        from ringtrue.retrieve.observe import notes
+        from ringtrue.retrieve import notes, observing
 
         with LoggedSearch(self._log, text, self._tool, None, self._fields) as search:
             if notes() is not None:  # somebody observes already, and what is seen is theirs

@@ -92,7 +92,7 @@ def bench(golden: GoldenSet, arms: Sequence[BenchArm] = ARMS, *, folder: Path | 
     """
     if not golden.documents:
         raise InputError(f"golden set '{golden.id}' has no documents; name one with memories, like memory-bench")
-    from ringtrue.retrieve.channels.hooked import as_memory
+    from ringtrue.retrieve.channels.memory import as_memory
 
     memories = [as_memory(document) for document in golden.documents]
     with _kept(folder) as place:

@@ -23,7 +23,7 @@ from ringtrue.memory.hook.settings import STRATEGIES, Settings, read_settings
 
 if TYPE_CHECKING:
     from ringtrue.retrieve import Collection
-    from ringtrue.retrieve.channels.memory import Memory as Hybrid
+    from ringtrue.retrieve.channels.memory import MemoryFusion as Hybrid
 
 HYBRID = "hybrid"
 FOLDER = "collection"

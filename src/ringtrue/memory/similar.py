@@ -26,8 +26,7 @@ def vectors_of(root: str, memories: Sequence[Memory]) -> tuple[NDArray[np.float3
     if len(memories) > ENCODED:
         return None, f"words, since there are more than {ENCODED:,} memories"
     try:
-        from ringtrue.retrieve.encode import encoder
-        from ringtrue.retrieve.encode.cache import Vectors
+        from ringtrue.retrieve.encode import Vectors, encoder
 
         texts = [f"{memory.title}. {memory.body}" for memory in memories]
         return Vectors(Path(own_folder(root)) / "doctor", encoder()).of(texts), "words and meaning"

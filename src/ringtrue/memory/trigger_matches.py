@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringtrue.memory.hook.memory import Memory
-from ringtrue.retrieve.channels.trigger import words_of
+from ringtrue.retrieve import words_of
 
 
 def called(prompt: str, memories: Iterable[Memory]) -> list[tuple[Memory, list[str]]]:

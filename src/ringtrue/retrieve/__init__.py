@@ -10,12 +10,15 @@ from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.admission import admitted as admitted
-    from ringtrue.retrieve.answers import answer_all as answer_all
     from ringtrue.retrieve.builders import build as build
     from ringtrue.retrieve.channels.trigger import words_of as words_of
     from ringtrue.retrieve.collection import Collection as Collection, Ingested as Ingested
     from ringtrue.retrieve.documents import DocumentStore as DocumentStore, document_hash as document_hash
     from ringtrue.retrieve.expression import (
+        ALIASES as ALIASES,
+        ALL as ALL,
+        HYBRID as HYBRID,
+        Name as Name,
         Source as Source,
         as_expression as as_expression,
         canonical as canonical,
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     )
     from ringtrue.retrieve.fuse import Fusion as Fusion
     from ringtrue.retrieve.index import StoredIndex as StoredIndex, indexes_of as indexes_of
-    from ringtrue.retrieve.names import ALIASES as ALIASES, ALL as ALL
     from ringtrue.retrieve.observe import (
         Done as Done,
         Fused as Fused,
@@ -38,10 +40,10 @@ if TYPE_CHECKING:
         notes as notes,
         observing as observing,
     )
-    from ringtrue.retrieve.pipeline import Staged as Staged
     from ringtrue.retrieve.protocol import (
         Retriever as Retriever,
         Scope as Scope,
+        answer_all as answer_all,
         as_hits as as_hits,
         as_retriever as as_retriever,
         check_k as check_k,
@@ -50,6 +52,6 @@ if TYPE_CHECKING:
         search_many as search_many,
     )
     from ringtrue.retrieve.rewrite import channels_in as channels_in, only as only, run_title as run_title, shorten as shorten
-    from ringtrue.retrieve.stages import Step as Step, Threshold as Threshold, Top as Top
+    from ringtrue.retrieve.stages import Staged as Staged, Step as Step, Threshold as Threshold, Top as Top
 else:
     __getattr__, __dir__ = on_first_use(__name__)

@@ -1,4 +1,4 @@
-"""Expression → retriever: what each name of ``names`` is built from, and over which documents it searches."""
+"""Expression → retriever: what each name of ``expression.ALL`` is built from, and over which documents it searches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import Any
 from ringtrue.errors import InputError, SpecError, nearest
 from ringtrue.retrieve import fuse
 from ringtrue.retrieve.documents import DocumentStore
-from ringtrue.retrieve.expression import Source, as_expression, canonical
+from ringtrue.retrieve.expression import ALIASES, ALL, Source, as_expression, canonical
 from ringtrue.retrieve.index import CachedView
-from ringtrue.retrieve.names import ALIASES, ALL
-from ringtrue.retrieve.pipeline import Staged
 from ringtrue.retrieve.protocol import Retriever
-from ringtrue.retrieve.stages import Mmr, Recency, Step, Threshold, Tier, Top
+from ringtrue.retrieve.stages import Mmr, Recency, Staged, Step, Threshold, Tier, Top
 from ringtrue.spec import Expression, Pipeline, show_value
 
 _MOST = 1_000_000
@@ -82,8 +80,7 @@ def _channel(place: str) -> Callable[[Use], Retriever]:
 
 
 def _rm3(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.bm25 import Bm25
-    from ringtrue.retrieve.channels.rm3 import Rm3
+    from ringtrue.retrieve.channels.bm25 import Bm25, Rm3
 
     options = dict(use.options)
     return Rm3(Bm25(use.documents, language=options.pop("language")), **options, name=use.text)

@@ -13,9 +13,9 @@ from ringtrue.errors import InputError
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Hit, Ranking
 from ringtrue.retrieve import fuse
-from ringtrue.retrieve.answers import answer_all
 from ringtrue.retrieve.builders import build
 from ringtrue.retrieve.documents import DocumentStore
+from ringtrue.retrieve.protocol import answer_all
 from ringtrue.spec import Expression, parse
 
 MEASURE = "nDCG@10"

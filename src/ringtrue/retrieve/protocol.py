@@ -17,9 +17,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.records import Hit, Stage
+from ringtrue.records import GoldenSet, Hit, Query, Ranking, Stage
 
 Scope = Mapping[str, str]
+BATCH = 64
+"""Questions of a golden set that are put to a retriever together."""
 _ASYNC = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 _WRAP = "async functions are not supported; wrap it: lambda q, k: asyncio.run(search(q, k))"
 _IDS = ("doc_id", "id", "_id", "document_id")
@@ -233,3 +235,33 @@ def search_many(retriever: Retriever, texts: Sequence[str], *, k: int = 10, scop
         return list(batch(texts, k=k, scope=scope))
     asked = as_retriever(retriever)
     return [asked.search(text, k=k, scope=scope) for text in texts]
+
+
+def answer_all(
+    retriever: Retriever,
+    golden: GoldenSet,
+    *,
+    k: int = 100,
+    scope: Scope | None = None,
+    scope_field: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Ranking]:
+    """Return the answer to every query, in the order of the set.
+
+    A set that declares a scope (``precedents``: the corpus) has each query asked only within its own; ``scope_field`` names the
+    metadata field for a set that does not say so itself. ``scope`` holds for all queries.
+    """
+    field = scope_field or golden.scope
+    parts: dict[tuple[tuple[str, str], ...], list[Query]] = {}
+    for query in golden.queries:
+        own = {field: str(query.metadata[field])} if field and field in query.metadata else {}
+        parts.setdefault(tuple(sorted({**own, **(scope or {})}.items())), []).append(query)
+    answers: dict[str, Ranking] = {}
+    for within, queries in parts.items():
+        for start in range(0, len(queries), BATCH):
+            batch = queries[start : start + BATCH]
+            found = search_many(retriever, [query.text for query in batch], k=k, scope=dict(within) or None)
+            answers |= {query.query_id: Ranking(query.query_id, tuple(hits)) for query, hits in zip(batch, found, strict=True)}
+            if progress is not None:
+                progress(len(batch))
+    return [answers[query.query_id] for query in golden.queries]

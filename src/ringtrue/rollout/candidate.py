@@ -121,7 +121,7 @@ def searching(thing: Any) -> Callable[..., Any]:
 
 def ids_of(found: Any, name: str, *, k: int, duplicates: str = "error") -> tuple[str, ...]:
     """Return the ids of an answer of any usual shape; raises BadAnswer for what is none."""
-    from ringtrue.retrieve.protocol import as_hits
+    from ringtrue.retrieve import as_hits
 
     ids = tuple(hit.doc_id for hit in as_hits(found, name, duplicates=duplicates)[:k])
     for doc_id in ids:

@@ -19,7 +19,6 @@ from ringtrue.run.evaluation import (
 from ringtrue.run.evaluator import (
     Watcher as Watcher,
     evaluate as evaluate,
-    fingerprint as fingerprint,
     intervals_of as intervals_of,
     machine as machine,
 )

@@ -17,9 +17,7 @@ from typing import Any
 
 from ringtrue.errors import AccessDenied, BadAnswer, CannotDecide, RingtrueError, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit, Ranking
-from ringtrue.retrieve import Retriever
-from ringtrue.retrieve.observe import Seen, observing
-from ringtrue.retrieve.protocol import plain
+from ringtrue.retrieve import Retriever, Seen, observing, plain
 from ringtrue.traffic import marked
 
 PAUSE = 0.2

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
+import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Collection as Several
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version as version_of
 from itertools import chain
 from pathlib import Path
@@ -23,8 +24,7 @@ from ringtrue.golden import about_scale, check_grades, content_hash, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, score
 from ringtrue.records import GoldenSet, Query, Ranking
-from ringtrue.retrieve import Collection, Retriever, indexes_of
-from ringtrue.retrieve.expression import Source
+from ringtrue.retrieve import Collection, Retriever, Source, indexes_of
 from ringtrue.run import preconditions
 from ringtrue.run.ask import Answer, Question, ask_all
 from ringtrue.run.cache import AnswerJournal, ResultCache, key_of
@@ -33,7 +33,7 @@ from ringtrue.run.figures import Failed, about_chunks, figures_of, how_answered,
 from ringtrue.run.ids import mapped, mapping, unmapping
 from ringtrue.run.parts import blame, relevant_total
 from ringtrue.run.parts import components as components_of
-from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, subject_of
+from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, routed
 
 Split = Literal["all", "tuning", "held_out"]
 SESSIONS = ("session", "transcript_context", "sessionContext")
@@ -112,9 +112,12 @@ def evaluate(
     whole = golden if isinstance(golden, GoldenSet) else load(golden)
     check_grades(whole)
     asked = _sampled(_side(whole, split), sample)
-    subjects = _subjects(
-        retriever, whole, collection=collection, chunks=chunks, name=name, version=version, watch=watch, route_by=route_by
-    )
+
+    @functools.cache
+    def documents() -> Collection:
+        return corpus_of(whole, cache_folder() / "corpora", chunks=chunks) if collection is None else collection
+
+    subjects = routed(retriever, documents=documents, name=name, version=version, watched=watch, by=route_by)
     depth = _depth(k, wanted, subjects, merging=ids is not None)
     told.start("preparing", 0)
     _make_ready(subjects, told)
@@ -152,7 +155,9 @@ def evaluate(
     at_once = workers or min(one.workers for one in subjects.all)
     timed = not any(one.replays for one in subjects.all)
     if warmup and timed:
-        _warm_up(questions[:warmup], timeout)
+        # Loading models and opening connections is nobody's latency; an error is one when it counts.
+        with suppress(CannotDecide):
+            ask_all(questions[:warmup], timeout=timeout, retries=0, timed=False)
     journal = AnswerJournal(kept.folder / f"{key}.answers.jsonl")
     before = journal.read() if resume or cacheable else {}
     open_ = [question for question in questions if question.query_id not in before]
@@ -184,8 +189,11 @@ def evaluate(
     if components and len(subjects.all) == 1:
         parts = components_of(subjects.all[0].retriever, answered, wanted, k=depth, rankings=rankings, seen=seen, id_of=id_of)
     deep = preconditions.deepest(wanted) or 0
-    reaches = partial(preconditions.reaches, rankings=rankings, golden=asked, subjects=subjects.all, visible=subjects.visible)
-    figures = figures_of(scored, answered, lambda rank: rank <= deep or (rank <= depth and reaches(rank)))
+
+    def reaches(rank: int) -> bool:
+        return rank <= deep or (rank <= depth and preconditions.reaches(rank, rankings, asked, subjects))
+
+    figures = figures_of(scored, answered, reaches)
     if session and all(one.in_process for one in subjects.all):
         figures |= session_lift(questions, scored, answered, timeout=timeout, id_of=id_of)
     said = subjects.passages((hit.doc_id for ranking in rankings for hit in ranking.hits[:READ]), id_of=id_of)
@@ -244,21 +252,8 @@ def evaluate(
     return made
 
 
-def fingerprint(
-    retriever: Source | Retriever | Callable[..., Any],
-    *,
-    collection: Callable[[], Collection],
-    version: str = "",
-    watch: Iterable[Path] = (),
-) -> str:
-    """Return the fingerprint that an evaluation of this retriever would carry, without asking it anything (B-4)."""
-    return subject_of(retriever, collection=collection, version=version, watched=watch).fingerprint
-
-
 def machine() -> str:
     """Return a short name for the kind of machine this is; equal names mean that latencies may be compared."""
-    import os
-
     model = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -286,15 +281,7 @@ def _sampled(golden: GoldenSet, share: float) -> GoldenSet:
         return golden
     order = sorted(golden.queries, key=lambda query: hashlib.sha256(query.query_id.encode("utf-8", "surrogatepass")).digest())
     chosen = {query.query_id for query in order[: max(1, round(share * len(order)))]}
-    return _only(golden, chosen)
-
-
-def _only(golden: GoldenSet, query_ids: Several[str]) -> GoldenSet:
-    return replace(
-        golden,
-        queries=tuple(query for query in golden.queries if query.query_id in query_ids),
-        judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in query_ids),
-    )
+    return golden.part(chosen)
 
 
 def _depth(k: int | None, measures: Sequence[Measure], subjects: Routed, *, merging: bool) -> int:
@@ -305,36 +292,6 @@ def _depth(k: int | None, measures: Sequence[Measure], subjects: Routed, *, merg
     if k < deep:
         raise InputError(f"k={k} is less than the rank {deep} that measures look at; ask for {deep} or more")
     return k
-
-
-def _subjects(
-    retriever: Any,
-    golden: GoldenSet,
-    *,
-    collection: Collection | None,
-    chunks: str | None,
-    name: str | None,
-    version: str,
-    watch: Iterable[Path],
-    route_by: str,
-) -> Routed:
-    made: list[Collection] = [collection] if collection is not None else []
-
-    def documents() -> Collection:
-        if not made:
-            made.append(corpus_of(golden, cache_folder() / "corpora", chunks=chunks))
-        return made[0]
-
-    files = list(watch)
-    if isinstance(retriever, Mapping) and "fusion_method" not in retriever:
-        if not retriever:
-            raise InputError("there is no retriever in {}; write {'corpus': retriever}")
-        routes = {
-            str(route): subject_of(one, collection=documents, version=version, watched=files)
-            for route, one in retriever.items()
-        }
-        return Routed(routes, route_by, name)
-    return Routed({"": subject_of(retriever, collection=documents, name=name, version=version, watched=files)}, "", name)
 
 
 def _make_ready(subjects: Routed, told: Watcher) -> None:
@@ -391,14 +348,6 @@ def _check_session(subject: Subject) -> None:
         raise InputError(f"{subject.name} takes no session; evaluate without --session, or give it a parameter session=None")
 
 
-def _warm_up(questions: Sequence[Question], timeout: float) -> None:
-    """Ask without counting, so that loading models and opening connections is nobody's latency."""
-    from contextlib import suppress
-
-    with suppress(CannotDecide):  # who cannot be reached now is told about when it counts
-        ask_all(questions, timeout=timeout, retries=0, timed=False)
-
-
 def _timed_again(
     questions: Sequence[Question], passes: int, *, workers: int, timeout: float, told: Watcher
 ) -> dict[str, tuple[float, ...]]:
@@ -428,7 +377,7 @@ def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> tuple[GoldenSet
     if not known - failed:
         raise CannotDecide(f"golden set '{golden.id}' judges none of the queries that were answered; add judgments")
     unjudged = len(golden.queries) - len(known)
-    return (_only(golden, known - failed) if failed or unjudged else golden), unjudged
+    return (golden.part(known - failed) if failed or unjudged else golden), unjudged
 
 
 def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:

@@ -60,8 +60,7 @@ def session_lift(
     told = [one for one in questions if "session" in one.options]
     queries = {one.query_id for one in told}
     plain = [replace(one, options={name: value for name, value in one.options.items() if name != "session"}) for one in told]
-    judged = replace(golden, judgments=tuple(one for one in golden.judgments if one.query_id in queries))
-    judged = replace(judged, queries=tuple(one for one in golden.queries if one.query_id in queries))
+    judged = golden.part(queries)
     if not judged.judgments:
         return {}
     with suppress(CannotDecide):

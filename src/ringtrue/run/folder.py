@@ -31,7 +31,7 @@ import numpy as np
 from ringtrue.errors import InputError, MissingInput, SpecError
 from ringtrue.formats import Place, open_duckdb, read_bytes, read_json, read_jsonl, write_rows
 from ringtrue.measures import Contribution, Counted, Latency, Measure, Scores
-from ringtrue.records import Floats, Hit, Qrels, Query, Ranking, Stage
+from ringtrue.records import Hit, Qrels, Query, Ranking, Stage
 from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup
 
 RUNS = Path(".ringtrue/runs")
@@ -49,7 +49,6 @@ FILES = (
 )
 UNPACKED = 2 << 30
 """A packed run may hold so many bytes; what claims to hold more is no run."""
-_BLOCK = 1 << 20
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
 """What the zip module raises over bytes that are no zip, or no longer."""
 
@@ -184,17 +183,12 @@ def unpacked(content: bytes, *, name: str) -> Evaluation:
 
 def _unpack(content: bytes, folder: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        there = set(archive.namelist())
-        left = UNPACKED
-        for name in FILES:
-            if name not in there:
-                continue
+        there = [name for name in FILES if name in archive.namelist()]
+        if sum(archive.getinfo(name).file_size for name in there) > UNPACKED:  # nothing beyond its size is read of a file
+            raise ValueError(f"it holds more than {UNPACKED:,} bytes")
+        for name in there:
             with archive.open(name) as packed_file, (folder / name).open("wb") as file:
-                while block := packed_file.read(_BLOCK):
-                    left -= len(block)
-                    if left < 0:
-                        raise ValueError(f"it holds more than {UNPACKED:,} bytes")
-                    file.write(block)
+                shutil.copyfileobj(packed_file, file)
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,19 +217,8 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
         lines.append(line)
     _lines(folder / "scores.jsonl", lines)
     judged_by = evaluation.qrels.to_dict()
-    _lines(
-        folder / "queries.jsonl",
-        (
-            {
-                "query_id": query.query_id,
-                "text": query.text,
-                "metadata": dict(query.metadata),
-                "negative": query.negative,
-                "judged": judged_by.get(query.query_id, {}),
-            }
-            for query in evaluation.queries
-        ),
-    )
+    asked = [asdict(query) | {"judged": judged_by.get(query.query_id, {})} for query in evaluation.queries]
+    _lines(folder / "queries.jsonl", asked)
     _document(folder / "titles.json", dict(evaluation.titles))
     if evaluation.texts:
         _document(folder / "texts.json", dict(evaluation.texts))
@@ -341,16 +324,15 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
         if len(hits[row["query_id"]]) != row["hits"]:
             found = f"{len(hits[row['query_id']])} hits for query '{row['query_id']}', scores.jsonl says {row['hits']}"
             raise InputError(f"{place}: run.parquet has {found}; the two are not of one run: evaluate again")
-    counted = Counted(**{key: _tuples(value) for key, value in head["counted"].items()})
-    measures = tuple(Measure.parse(name) for name in head["metrics"])
     scored = [row for row in lines if "scores" in row]
-    values = [[_float(row["scores"][str(measure)]) for row in scored] for measure in measures]
-    scores = Scores(
-        measures,
-        tuple(row["query_id"] for row in scored),
-        _matrix(values, len(measures), len(scored)),
-        counted,
-        np.asarray([_float(row["judged"]) for row in scored], np.float64),
+    scores = _scores(
+        {
+            "measures": head["metrics"],
+            "query_ids": [row["query_id"] for row in scored],
+            "values": [[row["scores"][name] for row in scored] for name in head["metrics"]],
+            "judged": [row["judged"] for row in scored],
+            "counted": head["counted"],
+        },
         facts={query.query_id: query.metadata for query in queries},
     )
     for name, mean in scores.aggregate.items():
@@ -409,28 +391,27 @@ def _setup(record: Mapping[str, Any]) -> Setup:
     return Setup(**{**record, **texts, "golden": golden, "preconditions": met})
 
 
+def _scores(record: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]]) -> Scores:
+    measures, query_ids = tuple(map(Measure.parse, record["measures"])), tuple(record["query_ids"])
+    return Scores(
+        measures,
+        query_ids,
+        np.array(record["values"], np.float64).reshape(len(measures), len(query_ids)),  # null is nan
+        Counted(**{key: _tuples(value) for key, value in record["counted"].items()}),
+        np.array(record["judged"], np.float64),
+        facts=facts,
+    )
+
+
 def _read_component(record: Mapping[str, Any], whole: Scores) -> Component:
-    measures = tuple(Measure.parse(name) for name in record["measures"])
-    values = [[_float(value) for value in row] for row in record["values"]]
     return Component(
         record["name"],
         record["kind"],
         tuple(Ranking(query, tuple(Hit(doc_id) for doc_id in docs)) for query, docs in record["rankings"].items()),
-        Scores(
-            measures,
-            tuple(record["query_ids"]),
-            _matrix(values, len(measures), len(record["query_ids"])),
-            Counted(**{key: _tuples(value) for key, value in record["counted"].items()}),
-            np.asarray([_float(value) for value in record["judged"]], np.float64),
-            facts=whole.facts,
-        ),
+        _scores(record, whole.facts),
         None if record["contribution"] is None else Contribution(**record["contribution"]),
         None if record["latency"] is None else Latency(**{key: _float(value) for key, value in record["latency"].items()}),
     )
-
-
-def _matrix(values: list[list[float]], rows: int, columns: int) -> Floats:
-    return np.asarray(values, np.float64).reshape(rows, columns)
 
 
 def _float(value: float | None) -> Any:

@@ -13,7 +13,7 @@ from ringtrue.config import cache_folder
 from ringtrue.errors import InputError
 from ringtrue.golden import load
 from ringtrue.retrieve import Collection, as_expression
-from ringtrue.run.subject import Routed, corpus_of, subject_of
+from ringtrue.run.subject import Routed, corpus_of, routed
 
 Search = str | Callable[..., Any] | Mapping[str, str]
 
@@ -117,7 +117,4 @@ def subjects_named(
             raise InputError("the retriever searches documents; name their folder with --in, or the --golden set they are in")
         return corpus_of(load(golden), cache_folder() / "corpora", chunks=chunks)
 
-    files, routed = files_matching(watch), isinstance(search, Mapping)
-    routes = search if isinstance(search, Mapping) else {"": search}
-    made = {route: subject_of(one, collection=documents, version=version, watched=files) for route, one in routes.items()}
-    return Routed(made, route_by if routed else "")
+    return routed(search, documents=documents, version=version, watched=files_matching(watch), by=route_by)

@@ -150,13 +150,12 @@ def components(
     has none.
     """
     answered = {ranking.query_id: ranking for ranking in rankings if ranking.error is None}
-    asked = [query for query in golden.queries if query.query_id in answered and query.query_id in seen]
-    trees = {query.query_id: seen[query.query_id] for query in asked}
+    both = answered.keys() & seen.keys()
+    trees = {query.query_id: seen[query.query_id] for query in golden.queries if query.query_id in both}
     parts = component_rankings(retriever, trees, k=k, id_of=id_of)
     if not parts:
         return ()
-    judged = tuple(judgment for judgment in golden.judgments if judgment.query_id in trees)
-    part_of_golden = replace(golden, queries=tuple(asked), judgments=judged)
+    part_of_golden = golden.part(trees)
     shares = _contributions([answered[query_id] for query_id in trees], trees, top, id_of)
     return tuple(
         Component(

@@ -18,12 +18,14 @@ from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError, RingtrueError, SearchFailed, TimedOut
 from ringtrue.records import Document, GoldenSet
+from ringtrue.retrieve import plain
 from ringtrue.retrieve.connectors.writing import SEAL, Planted, Writable, sealed
-from ringtrue.retrieve.protocol import plain
 from ringtrue.traffic import marked
 
 PREFIX = "golden"
 BATCH = 64
+POLL = 0.5
+"""Seconds between two looks whether documents can be found."""
 SAMPLE = 5
 """Documents that must be found by a search, besides being known by id: being stored is not being found."""
 DEPTH = 20
@@ -56,52 +58,6 @@ class Planting:
     """A pattern whose first group is a document's own id, for ``ringtrue eval --id-pattern``."""
 
 
-@dataclass(frozen=True)
-class _Bed:
-    """A set and the system it is planted into, looked at before anything is written."""
-
-    system: Writable
-    golden: GoldenSet
-    prefix: str
-    tenant: str | None
-    documents: Sequence[Planted]
-    changed: Sequence[Planted]
-    """The documents that are not there as they are."""
-
-    @classmethod
-    def of(cls, connector: Any, golden: GoldenSet, prefix: str, tenant: str | None) -> _Bed:
-        documents = plantings(golden, tenant=tenant, prefix=prefix)
-        system = _writable(connector)
-        return cls(system, golden, prefix, tenant, documents, _changed(system, documents))
-
-    def filled(self, patience: _Patience, progress: Callable[[int], None] | None) -> Planting:
-        unchanged = len(self.documents) - len(self.changed)
-        if progress is not None:
-            progress(unchanged)
-        _write(self.system, self.changed, progress)
-        _await(self.system, self.documents, patience)
-        return Planting(
-            system=_name(self.system),
-            documents=len(self.documents),
-            written=len(self.changed),
-            unchanged=unchanged,
-            searchable=len(self.documents),
-            namespace=namespace(self.golden, prefix=self.prefix),
-            tenant=self.tenant,
-            id_pattern=id_pattern(self.golden, prefix=self.prefix),
-        )
-
-
-@dataclass(frozen=True)
-class _Patience:
-    """How long documents are waited for, and by which clock."""
-
-    timeout: float
-    poll: float
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-
-
 def plant(
     connector: Any,
     golden: GoldenSet,
@@ -109,10 +65,7 @@ def plant(
     tenant: str | None = None,
     prefix: str = PREFIX,
     timeout: float = 60.0,
-    poll: float = 0.5,
     progress: Callable[[int], None] | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> Planting:
     """Write the documents of a set into a system and return when all can be found.
 
@@ -121,37 +74,43 @@ def plant(
     that cannot be written or does not tell what it holds, PartlyPlanted when it refused some documents, TimedOut when some
     cannot be found after ``timeout`` seconds, and SearchFailed.
     """
-    return _Bed.of(connector, golden, prefix, tenant).filled(_Patience(timeout, poll, clock, sleep), progress)
+    documents, system = plantings(golden, tenant=tenant, prefix=prefix), _writable(connector)
+    changed = _changed(system, documents)
+    unchanged = len(documents) - len(changed)
+    if progress is not None:
+        progress(unchanged)
+    _write(system, changed, progress)
+    _await(system, documents, timeout)
+    return Planting(
+        system=_name(system),
+        documents=len(documents),
+        written=len(changed),
+        unchanged=unchanged,
+        searchable=len(documents),
+        namespace=namespace(golden, prefix=prefix),
+        tenant=tenant,
+        id_pattern=id_pattern(golden, prefix=prefix),
+    )
 
 
 @contextmanager
-def planted(
-    connector: Any,
-    golden: GoldenSet,
-    *,
-    tenant: str | None = None,
-    prefix: str = PREFIX,
-    timeout: float = 60.0,
-    poll: float = 0.5,
-    progress: Callable[[int], None] | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[Planting]:
+def planted(connector: Any, golden: GoldenSet, *, tenant: str | None = None, timeout: float = 60.0) -> Iterator[Planting]:
     """Plant a set for as long as a block runs; what was written is removed again, also after an error.
 
     Documents that were there before, unchanged, stay: somebody planted them to be kept.
     """
-    bed = _Bed.of(connector, golden, prefix, tenant)
+    system = _writable(connector)
+    changed = _changed(system, plantings(golden, tenant=tenant))
     try:
-        yield bed.filled(_Patience(timeout, poll, clock, sleep), progress)
+        yield plant(connector, golden, tenant=tenant, timeout=timeout)
     except BaseException as problem:
         try:
-            _removed(bed.system, bed.changed, tenant, None)
+            _removed(system, changed, tenant, None)
         except RingtrueError as second:  # what went wrong first is what the user must hear
             problem.add_note(f"and the planted documents could not be removed: {second}")
         raise
     else:
-        _removed(bed.system, bed.changed, tenant, None)
+        _removed(system, changed, tenant, None)
 
 
 def remove_planted(
@@ -271,9 +230,9 @@ def _write_some(system: Writable, part: Sequence[Planted]) -> dict[str, Ringtrue
     return {}
 
 
-def _await(system: Writable, documents: Sequence[Planted], patience: _Patience) -> None:
+def _await(system: Writable, documents: Sequence[Planted], timeout: float) -> None:
     """Return when every document can be found; raises TimedOut."""
-    end = patience.clock() + patience.timeout
+    end = time.monotonic() + timeout
     known: Callable[[Sequence[str]], set[str]] | None = getattr(system, "known", None)
     asked = [document for document in documents if document.whole]
     step = max(1, len(asked) // SAMPLE)
@@ -286,14 +245,14 @@ def _await(system: Writable, documents: Sequence[Planted], patience: _Patience) 
             unfound = [document for document in unfound if not _finds(system, document)]
         if not unknown and not unfound:
             return
-        if patience.clock() >= end:
+        if time.monotonic() >= end:
             missing = sorted(unknown) or [document.id for document in unfound]
             how = "known to it" if unknown else "found by their own words"
             raise TimedOut(
-                f"{_name(system)}: {len(missing)} of {len(documents)} documents are not {how} {patience.timeout:g} s after "
+                f"{_name(system)}: {len(missing)} of {len(documents)} documents are not {how} {timeout:g} s after "
                 f"writing, '{missing[0]}' for one; wait longer (--wait), or look at its indexing"
             )
-        patience.sleep(patience.poll)
+        time.sleep(POLL)
 
 
 @marked("test")

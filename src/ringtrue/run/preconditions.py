@@ -16,11 +16,10 @@ from typing import Any, cast
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import Measure
 from ringtrue.records import GoldenSet, Ranking
-from ringtrue.retrieve import Staged, document_hash, indexes_of
-from ringtrue.retrieve.stages import Threshold, Top
+from ringtrue.retrieve import Staged, Threshold, Top, document_hash, indexes_of
 from ringtrue.run.evaluation import Precondition
 from ringtrue.run.ids import IdOf
-from ringtrue.run.subject import Subject
+from ringtrue.run.subject import Routed, Subject
 
 NAMES = ("index", "documents", "cut-off", "ids", "depth")
 ENOUGH = 5
@@ -187,10 +186,11 @@ def after(rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Mea
     yield Found("depth", detail="the retriever cuts nothing") if visible else _depth(rankings, golden, deepest(measures))
 
 
-def reaches(rank: int, rankings: Sequence[Ranking], golden: GoldenSet, subjects: Iterable[Subject], *, visible: bool) -> bool:
+def reaches(rank: int, rankings: Sequence[Ranking], golden: GoldenSet, subjects: Routed) -> bool:
     """Return whether nothing is known to cut the answers above a rank."""
-    found = [_cut_off(one, rank) for one in subjects]
-    return not any(one.problem for one in (found if visible else [*found, _depth(rankings, golden, rank)]))
+    if any(_cut_off(one, rank).problem for one in subjects.all):
+        return False
+    return subjects.visible or not _depth(rankings, golden, rank).problem
 
 
 def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:

@@ -10,7 +10,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
@@ -23,16 +23,17 @@ from ringtrue.retrieve import (
     Collection,
     DocumentStore,
     Retriever,
+    Source,
     Staged,
     as_retriever,
     build,
     canonical,
     indexes_of,
     names_documents,
+    parts_of,
 )
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.deciding import stored
-from ringtrue.retrieve.expression import Source
 from ringtrue.spec import Expression, Pipeline
 
 DECIDING = ("numpy", "tantivy", "onnxruntime", "tokenizers", "faiss-cpu")
@@ -107,7 +108,7 @@ def subject_of(
         expression = canonical(retriever)
         documents = collection() if names_documents(retriever) else None
         found = build(retriever, documents)
-        parts = list(_parts(expression))
+        parts = parts_of(expression)
         outside = [part for part in parts if part.name == "connect" or (part.name == "rerank" and _option(part, "connection"))]
         print_ = {
             "retriever": str(expression),
@@ -178,9 +179,7 @@ class Routed:
         parts = []
         for one in self.all:
             mine = {query.query_id for query in golden.queries if self.for_query(query) is one}
-            queries = tuple(query for query in golden.queries if query.query_id in mine)
-            judgments = tuple(judgment for judgment in golden.judgments if judgment.query_id in mine)
-            parts.append((one, replace(golden, queries=queries, judgments=judgments)))
+            parts.append((one, golden.part(mine)))
         return parts
 
     @property
@@ -233,6 +232,24 @@ class Routed:
         return here.__contains__
 
 
+def routed(
+    search: Source | Retriever | Callable[..., Any] | Mapping[str, Any],
+    *,
+    documents: Callable[[], Collection],
+    name: str | None = None,
+    version: str = "",
+    watched: Iterable[Path] = (),
+    by: str = "corpus",
+) -> Routed:
+    """Return the retrievers of a search: the one that it is, or one for each value of the query field ``by``."""
+    more: dict[str, Any] = {"collection": documents, "version": version, "watched": list(watched)}
+    if not isinstance(search, Mapping) or "fusion_method" in search:
+        return Routed({"": subject_of(search, name=name, **more)}, "", name)
+    if not search:
+        raise InputError("there is no retriever in {}; write {'corpus': retriever}")
+    return Routed({str(route): subject_of(one, **more) for route, one in search.items()}, by, name)
+
+
 def corpus_of(golden: GoldenSet, root: Path, *, chunks: str | None = None) -> Collection:
     """Return the set's own documents as a collection under ``root``, ingested on first use.
 
@@ -267,15 +284,6 @@ def code_hash() -> str:
 
 def _hash(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=repr).encode()).hexdigest()[:16]
-
-
-def _parts(expression: Expression | Pipeline) -> Iterable[Expression]:
-    """Yield an expression and all within it."""
-    for stage in expression.stages if isinstance(expression, Pipeline) else (expression,):
-        yield stage
-        for child in stage.args:
-            if isinstance(child, Expression | Pipeline):
-                yield from _parts(child)
 
 
 def _option(part: Expression, name: str) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit
-from ringtrue.retrieve.protocol import Retriever
+from ringtrue.retrieve import Retriever
 
 HOSTILE: tuple[str, ...] = (
     "",

@@ -198,8 +198,8 @@ def test_the_extras_are_those_of_the_search(retriever, extras) -> None:
 
 def test_every_extra_and_every_kind_of_connection_is_known(root) -> None:
     from ringtrue.ci.files import EXTRAS, SYSTEMS
+    from ringtrue.retrieve import ALL
     from ringtrue.retrieve.connectors import KINDS
-    from ringtrue.retrieve.names import ALL
 
     declared = set(tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     assert {extra for text in (*EXTRAS.values(), *SYSTEMS.values()) for extra in text.split(",")} <= declared | {""}

@@ -13,7 +13,7 @@ from ringtrue.records import Document, Hit
 from ringtrue.retrieve import Collection, build, search_many
 from ringtrue.retrieve.channels.bm25 import Bm25
 from ringtrue.retrieve.channels.fts5 import Fts5
-from ringtrue.retrieve.encode.cache import Cache
+from ringtrue.retrieve.encode.vectors import Cache
 from ringtrue.retrieve.rerank import CrossEncoder
 
 

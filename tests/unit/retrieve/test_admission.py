@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.retrieve import admission, expression
+from ringtrue.retrieve import ALL, Name, admission, expression
 from ringtrue.retrieve.admission import CHOICES, CONNECTIONS, OWN, SHAPES, admitted
-from ringtrue.retrieve.names import ALL, Name
 from ringtrue.spec import show_value
 
 OUTSIDE = (

@@ -20,11 +20,11 @@ import pytest
 import ringtrue.retrieve.encode as encode_room
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.extras import install_command
-from ringtrue.retrieve.encode import cache as cache_module
-from ringtrue.retrieve.encode import encoder, find, unit_rows
+from ringtrue.retrieve.encode import Vectors, encoder, unit_rows
+from ringtrue.retrieve.encode import folder as model_folder
 from ringtrue.retrieve.encode import model as model_module
-from ringtrue.retrieve.encode.cache import Vectors
-from ringtrue.retrieve.encode.find import find_model, package_folder
+from ringtrue.retrieve.encode import vectors as cache_module
+from ringtrue.retrieve.encode.folder import find_model, package_folder
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.encode.wordllama import WordLlama
 from unit.retrieve.tiny_models import HIDDEN, POSITIONS, WORDS, tiny_bert, tiny_roberta
@@ -125,23 +125,19 @@ def test_batches_are_of_similar_length_and_bounded() -> None:
         assert len(batch) == 1 or len(batch) * lengths[batch].max() <= model_module.BATCH_TOKENS
 
 
-def test_progress_is_told_as_texts_finish(tiny: Path) -> None:
-    done: list[int] = []
-    Model(tiny).encode(TEXTS * 3, progress=done.append)
-    assert sum(done) == len(TEXTS) * 3
-    assert len(done) > 3
-
-
 def test_whoever_stops_half_way_is_not_kept_waiting(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
     forward = Model._forward
-    monkeypatch.setattr(Model, "_forward", lambda self, items: runs.append(1) or forward(self, items))
 
-    def stop(done: int) -> None:
-        raise KeyboardInterrupt
+    def stopped(self: Model, items: Any) -> Any:
+        runs.append(1)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return forward(self, items)
 
+    monkeypatch.setattr(Model, "_forward", stopped)
     with pytest.raises(KeyboardInterrupt):
-        Model(tiny).encode(["pool " * 60] * 1500, progress=stop)
+        Model(tiny).encode(["pool " * 60] * 1500)
     assert len(runs) < 1500
 
 
@@ -251,7 +247,7 @@ def test_an_installed_package_is_used_before_the_hub_is_asked(name: str) -> None
 def test_without_the_package_the_hub_is_asked_for_what_is_needed(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(find, "package_folder", lambda package: None)
+    monkeypatch.setattr(model_folder, "package_folder", lambda package: None)
     (tiny / "pytorch_model.bin").write_bytes(b"large")
     hub = Hub(tmp_path / "kept", **{"all-MiniLM-L6-v2": tiny})
     serve(monkeypatch, hub)
@@ -310,7 +306,7 @@ def test_a_hub_that_does_not_give_is_a_clear_error(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_the_library_of_the_hub_the_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "package_folder", lambda package: None)
+    monkeypatch.setattr(model_folder, "package_folder", lambda package: None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     for name in ("all-MiniLM-L6-v2", "someone/private"):
         with pytest.raises(MissingInput) as caught:
@@ -436,8 +432,10 @@ def test_texts_are_cut_at_the_length_the_model_names(tmp_path: Path) -> None:
     assert model.encode([long]).tobytes() != model.encode(["pool spa hotel room sea"]).tobytes()
     write(folder, "sentence_bert_config.json", {"max_seq_length": 9999})
     assert Model(folder).settings.length == POSITIONS, "a model has no more positions than it has"
-    assert Model(folder, max_length=16).settings.length == 16
-    assert Model(folder, max_length=16).key != Model(folder).key
+    key = Model(folder).key
+    write(folder, "sentence_bert_config.json", {"max_seq_length": 16})
+    assert Model(folder).settings.length == 16
+    assert Model(folder).key != key
 
 
 def test_lower_case_where_the_model_asks_for_it(tiny: Path) -> None:
@@ -652,9 +650,7 @@ def test_wordllama_is_what_its_own_code_computes() -> None:
     mean = np.sum(looked_up * mask[..., None], axis=1, dtype=np.float32) / np.maximum(mask.sum(axis=1, keepdims=True), 1.0)
     wanted = mean / np.linalg.norm(mean, axis=1, keepdims=True)
     model = encoder("wordllama")
-    done: list[int] = []
-    np.testing.assert_allclose(model.encode(texts, progress=done.append), wanted, rtol=0, atol=1e-7)
-    assert sum(done) == len(texts)
+    np.testing.assert_allclose(model.encode(texts), wanted, rtol=0, atol=1e-7)
     assert model.size == 256
 
 
@@ -689,7 +685,7 @@ class Counting:
         self.inner, self.key, self.size, self.fail_after = inner, inner.key, inner.size, fail_after
         self.asked: list[str] = []
 
-    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Any = None) -> Any:
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
         if self.fail_after is not None and len(self.asked) >= self.fail_after:
             raise KeyboardInterrupt
         self.asked += texts
@@ -774,7 +770,7 @@ def test_a_damaged_file_is_named_with_the_cure(tiny: Path, tmp_path: Path) -> No
 WORKER = """
 import sys
 from pathlib import Path
-from ringtrue.retrieve.encode.cache import Vectors
+from ringtrue.retrieve.encode import Vectors
 from ringtrue.retrieve.encode.model import Model
 texts = Path(sys.argv[3]).read_text().split("\\n")
 found = Vectors(Path(sys.argv[2]), Model(Path(sys.argv[1]))).of(texts)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringtrue.errors import InputError, RingtrueError, SpecError
-from ringtrue.retrieve import Collection, as_expression, build, canonical, indexes_of, key, names_documents
-from ringtrue.retrieve.names import ALL
+from ringtrue.retrieve import ALL, Collection, as_expression, build, canonical, indexes_of, key, names_documents
 from ringtrue.spec import parse
 
 EXAMPLES = [

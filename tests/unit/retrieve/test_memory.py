@@ -13,8 +13,7 @@ from ringtrue.memory.hook.index import Index
 from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Query
 from ringtrue.retrieve import Collection, Fused, Retriever, build, indexes_of, key, observing
-from ringtrue.retrieve.channels.hooked import as_memory
-from ringtrue.retrieve.channels.memory import Memory
+from ringtrue.retrieve.channels.memory import MemoryFusion, as_memory
 from ringtrue.testing.retrievers import RetrieverSuite
 
 STRATEGIES = ("memory", "memory('fts5_bm25')", "memory('title_tags')")
@@ -99,7 +98,7 @@ def test_a3_trigger_phrases_and_causal_links_lift_and_every_hit_says_so(notes: C
 
 def test_a3_the_session_lifts_what_is_in_use_and_what_was_spoken_of(notes: Collection) -> None:
     memory = build("memory", notes)
-    assert isinstance(memory, Memory)
+    assert isinstance(memory, MemoryFusion)
     question = "and when does that one go?"
     plain = {hit.doc_id: hit.score for hit in memory.search(question, k=10)}
     used = {hit.doc_id: hit.score for hit in memory.search(question, k=10, session=["queue"])}

@@ -83,11 +83,18 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("ringtrue.run.planting.time", made)
+    return made
 
 
 def refusing(*refused: str) -> Callable[[Sequence[Planted]], None]:
@@ -132,35 +139,32 @@ def test_it_writes_in_batches_and_tells_how_far_it_is() -> None:
     assert sum(steps) == 200
 
 
-def test_it_waits_until_every_document_is_known() -> None:
-    clock = Clock()
-    done = plant(Memory(lag=4), SET, poll=0.5, clock=clock, sleep=clock.sleep)
+def test_it_waits_until_every_document_is_known(clock: Clock) -> None:
+    done = plant(Memory(lag=4), SET)
     assert done.searchable == 200
     assert clock.now == 2.0
 
 
-def test_it_gives_up_after_the_timeout_and_names_how_many_are_missing() -> None:
-    clock = Clock()
+def test_it_gives_up_after_the_timeout_and_names_how_many_are_missing(clock: Clock) -> None:
     with pytest.raises(TimedOut, match=r"^memory: 200 of 200 documents are not known to it 3 s after writing, .*--wait"):
-        plant(Memory(lag=100), SET, timeout=3, clock=clock, sleep=clock.sleep)
+        plant(Memory(lag=100), SET, timeout=3)
     assert clock.now == 3.0
 
 
-def test_a_document_that_is_stored_but_found_by_no_search_is_not_searchable() -> None:
+def test_a_document_that_is_stored_but_found_by_no_search_is_not_searchable(clock: Clock) -> None:
     """Trap 14: an index that knows documents and does not find them must not be measured."""
     system = Memory()
     system.search = lambda text, *, k=10, scope=None: []  # type: ignore[method-assign]
-    clock = Clock()
     with pytest.raises(TimedOut, match="5 of 200 documents are not found by their own words"):
-        plant(system, SET, timeout=1, clock=clock, sleep=clock.sleep)
+        plant(system, SET, timeout=1)
 
 
-def test_where_only_a_search_can_tell_every_document_is_searched_for() -> None:
-    system, clock = OnlySearching(Memory(lag=30)), Clock()
-    done = plant(system, SET, clock=clock, sleep=clock.sleep)
+def test_where_only_a_search_can_tell_every_document_is_searched_for(clock: Clock) -> None:
+    system = OnlySearching(Memory(lag=30))
+    done = plant(system, SET)
     assert done.searchable == 200
     assert system.inside.looks >= 200
-    assert plant(system, SET, clock=clock, sleep=clock.sleep).written == 200
+    assert plant(system, SET).written == 200
 
 
 def test_a_second_run_writes_nothing_and_a_changed_document_alone() -> None:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.extras import install_command
+from ringtrue.errors import InputError, nearest
 from ringtrue.records import Hit
 from ringtrue.retrieve.documents import DocumentStore, scope_values
 from ringtrue.retrieve.index import Progress, StoredIndex
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
 
 LANGUAGES = (
@@ -39,11 +40,7 @@ _SPARE = 1
 
 
 def _tantivy() -> Any:
-    try:
-        import tantivy
-    except ImportError as problem:
-        raise MissingInput(f"tantivy is not installed; {install_command('search')}") from problem
-    return tantivy
+    return library("tantivy", "search")
 
 
 def analyser(language: str) -> Any:
@@ -182,3 +179,42 @@ def _best(words: Words, query: Any, k: int) -> list[tuple[str, float]]:
         if len(hits) < limit or limit == everything or (len(best) == k and hits[-1][0] < best[-1][1]):
             return best
         limit = min(limit * 4, everything)
+
+
+class Rm3:
+    """BM25 asked twice: once as it is, once with the query mixed with words of the best documents."""
+
+    def __init__(self, first: Bm25, *, docs: int = 10, terms: int = 20, weight: float = 0.5, name: str = "rm3") -> None:
+        if docs < 1 or terms < 1 or not 0 <= weight <= 1:
+            raise InputError(
+                f"rm3(docs={docs}, terms={terms}, weight={weight}) cannot be; docs and terms from 1, weight 0 to 1"
+            )
+        self.first, self.docs, self.count, self.weight, self.name = first, docs, terms, weight, name
+
+    @property
+    def parts(self) -> list[Bm25]:
+        """The index under it."""
+        return [self.first]
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
+        asked = self.first.terms(text)
+        feedback = self.first.search(text, k=max(1, self.docs), scope=scope)
+        mixed = self.expanded(asked, feedback) if feedback else dict.fromkeys(asked, 1.0)
+        return self.first.search_terms(mixed, k=k, scope=scope, name=self.name)
+
+    def expanded(self, asked: list[str], feedback: list[Hit]) -> dict[str, float]:
+        """Return the words to search for with their weights, which add up to the number of words asked."""
+        # Each document speaks with its score; within it a word speaks with its share of the document.
+        total = sum(hit.score for hit in feedback)
+        model: defaultdict[str, float] = defaultdict(float)
+        texts = self.first.collection.texts_known(hit.doc_id for hit in feedback)  # one may have been removed just now
+        for hit in feedback:
+            words = Counter(self.first.analyser.analyze(plain(texts.get(hit.doc_id, ""))))
+            for word, count in words.items():
+                model[word] += hit.score / total * count / words.total()
+        expansion = dict(sorted(model.items(), key=lambda item: (-item[1], item[0]))[: self.count])
+        mass = sum(expansion.values()) or 1.0
+        mixed = dict.fromkeys(asked, self.weight)
+        for term, value in expansion.items():
+            mixed[term] = mixed.get(term, 0.0) + (1.0 - self.weight) * value / mass * len(asked)
+        return {term: value for term, value in mixed.items() if value > 0}

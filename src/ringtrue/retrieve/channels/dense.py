@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.extras import install_command
+from ringtrue.errors import InputError, nearest
 from ringtrue.records import Hit, Ints, Stage
 from ringtrue.retrieve.chunk import fixed
 from ringtrue.retrieve.documents import DocumentStore, inside
-from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, encoder
-from ringtrue.retrieve.encode.cache import Vectors
+from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, Vectors, encoder
 from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, check_k, plain
 
 FIELDS = ("title", "content", "tags")
@@ -171,7 +170,7 @@ class Dense(StoredIndex[LoadedVectors]):
         return stored.astype(kind) / 127 if self.type is np.int8 else stored.astype(kind, copy=False)
 
     def _extend_hnsw(self, place: Path, count: int) -> None:
-        faiss = _faiss()
+        faiss = library("faiss", "faiss")
         file = place / "hnsw.faiss"
         index = faiss.read_index(str(file)) if file.is_file() else None
         if index is None or index.ntotal > count:
@@ -297,7 +296,7 @@ def _read_hnsw(file: Path, count: int) -> Any:
     if not file.is_file():
         raise FileNotFoundError(file)
     try:
-        near = _faiss().read_index(str(file))
+        near = library("faiss", "faiss").read_index(str(file))
     except RuntimeError as problem:
         raise ValueError(str(problem)) from problem
     if near.ntotal != count:
@@ -308,11 +307,3 @@ def _read_hnsw(file: Path, count: int) -> Any:
 
 def _chunk(doc_id: str, number: int) -> str:
     return f"{doc_id}:chunk:{number}" if number >= 0 else f"{doc_id}:{FIELDS[-1 - number]}"
-
-
-def _faiss() -> Any:
-    try:
-        import faiss
-    except ImportError as problem:
-        raise MissingInput(f"faiss is not installed; {install_command('faiss')}") from problem
-    return faiss

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ringtrue.errors import InputError
 from ringtrue.records import Floats, Hit, Ints, Stage
 from ringtrue.retrieve.documents import DocumentStore, inside
-from ringtrue.retrieve.encode.cache import Cache
 from ringtrue.retrieve.encode.model import Model
+from ringtrue.retrieve.encode.vectors import Cache
 from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, plain, ranked
 

@@ -8,34 +8,18 @@ number of dimensions. Vectors on disk are in ``cache``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from ringtrue.retrieve.encode.vectors import (
+    STATIC as STATIC,
+    Encoder as Encoder,
+    Matrix as Matrix,
+    Vectors as Vectors,
+    unit_rows as unit_rows,
+)
+from ringtrue.retrieve.expression import DEFAULT_MODEL as DEFAULT_MODEL
 
-Matrix = NDArray[np.float32]
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
-STATIC = "wordllama"
 _LOADING = threading.Lock()
-
-
-class Encoder(Protocol):
-    """Anything that turns texts into vectors of length 1."""
-
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def length(self) -> int:
-        """The most tokens of a text that are read."""
-
-    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Callable[[int], None] | None = None) -> Matrix:
-        """Return one row per text, in the order given; ``query`` says that the texts are questions, not passages."""
 
 
 def encoder(name: str = DEFAULT_MODEL, *, int8: bool = False) -> Encoder:
@@ -53,16 +37,3 @@ def _loaded(name: str, int8: bool) -> Encoder:
     from ringtrue.retrieve.encode.model import Model
 
     return Model.named(name, int8=int8)
-
-
-def unit_rows(values: Matrix) -> Matrix:
-    """Return rows of length 1. A row of zeros, which has no direction, gets the first axis: no index then divides by zero.
-
-    >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
-    [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
-    """
-    # In double precision neither tiny nor huge values lose their length.
-    lengths = np.sqrt(np.square(values, dtype=np.float64).sum(axis=1, keepdims=True))
-    rows = np.asarray(values / np.where(lengths > 0, lengths, 1.0), np.float32)
-    rows[lengths[:, 0] == 0, :1] = 1.0
-    return rows

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.retrieve.library import library
 
 if TYPE_CHECKING:
     import onnx
@@ -295,11 +296,10 @@ def _classifier_head(graph: _Graph, shape: _Shape, hidden: str, prefix: str) -> 
 
 def read_weights(file: Path) -> dict[str, NDArray[np.float32]]:
     """Return the weights of a safetensors file as float32, whatever they were stored as; raises InputError."""
-    from safetensors import SafetensorError, deserialize
-
+    safetensors = library("safetensors", "dense")
     try:
-        found = deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
-    except SafetensorError as problem:
+        found = safetensors.deserialize(file.read_bytes())
+    except safetensors.SafetensorError as problem:
         raise InputError(f"{file}: is no safetensors file ({problem}); download it again") from problem
     weights = {}
     for name, entry in found:

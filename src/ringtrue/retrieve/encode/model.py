@@ -24,12 +24,20 @@ import numpy as np
 
 from ringtrue.config import cache_folder, no_telemetry
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.extras import install_command
 from ringtrue.records import Ints
-from ringtrue.retrieve.encode import Matrix, unit_rows
-from ringtrue.retrieve.encode.bert import BUILD, LOGITS, SPARSE, TOKENS
-from ringtrue.retrieve.encode.find import ONNX, SAFETENSORS, SMALL, find_model
-from ringtrue.retrieve.encode.settings import CLS, Settings, read_settings, refuse_unknown
+from ringtrue.retrieve.encode.bert import BUILD, LOGITS, SPARSE, TOKENS, build_from
+from ringtrue.retrieve.encode.folder import (
+    CLS,
+    ONNX,
+    SAFETENSORS,
+    SMALL,
+    ModelSettings,
+    find_model,
+    read_settings,
+    refuse_unknown,
+)
+from ringtrue.retrieve.encode.vectors import Matrix, unit_rows
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import plain
 
 BATCH_TOKENS = 4096
@@ -47,17 +55,16 @@ class Model:
 
     folder: Path
     int8: bool = False
-    max_length: int | None = None
 
     @classmethod
-    def named(cls, name: str, *, int8: bool = False, max_length: int | None = None) -> Model:
+    def named(cls, name: str, *, int8: bool = False) -> Model:
         """Return the model of that name or folder; raises MissingInput with the ways to get it."""
-        return cls(find_model(name), int8, max_length)
+        return cls(find_model(name), int8)
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> ModelSettings:
         """What the model's small files say."""
-        return read_settings(self.folder, max_length=self.max_length)
+        return read_settings(self.folder)
 
     @cached_property
     def _weights(self) -> Path:
@@ -84,15 +91,12 @@ class Model:
     @cached_property
     def tokenizer(self) -> Any:
         """The tokenizer of the model, which cuts texts at the model's length."""
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as problem:
-            raise MissingInput(f"tokenizers is not installed; {install_command('dense')}") from problem
+        tokenizers = library("tokenizers", "dense")
         file = self.folder / "tokenizer.json"
         if not file.is_file():
             raise MissingInput(f"{file}: the model has no tokenizer; put its tokenizer.json there")
         try:
-            tokenizer = Tokenizer.from_file(str(file))
+            tokenizer = tokenizers.Tokenizer.from_file(str(file))
         except Exception as problem:  # the library raises nothing narrower
             raise InputError(f"{file}: is no tokenizer ({_line(problem)}); take the file that came with the model") from problem
         tokenizer.enable_truncation(self.settings.length)
@@ -109,10 +113,7 @@ class Model:
 
     def _open(self) -> Any:
         no_telemetry()
-        try:
-            import onnxruntime
-        except ImportError as problem:
-            raise MissingInput(f"onnxruntime is not installed; {install_command('dense')}") from problem
+        onnxruntime = library("onnxruntime", "dense")
         offered = onnxruntime.get_available_providers()
         # int8 takes its scale from all that runs together: in a batch the neighbours would move a vector by hundredths.
         providers = ("CPUExecutionProvider",) if self.int8 else (_GPU, "CPUExecutionProvider")
@@ -152,13 +153,7 @@ class Model:
         return place
 
     def _build(self, target: Path) -> None:
-        try:
-            import onnx
-            import safetensors  # noqa: F401
-        except ImportError as problem:
-            raise MissingInput(f"{problem.name} is not installed; {install_command('dense')}") from problem
-        from ringtrue.retrieve.encode.bert import build_from
-
+        onnx = library("onnx", "dense")
         onnx.save(build_from(self.folder, head=self.settings.head), str(target))
 
     @cached_property
@@ -189,24 +184,17 @@ class Model:
         size = self._output.shape[-1] if self._output.shape else None
         return size if isinstance(size, int) else int(self._forward([self.tokenizer.encode("size")]).shape[1])
 
-    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Callable[[int], None] | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Matrix:
         """Return one vector of length 1 per text; raises InputError for a model that makes no vectors."""
         if self.head != "vectors":
             kind, use = ("learned sparse encoder", "splade") if self.head == SPARSE else ("cross-encoder", "rerank")
             raise InputError(f"{self.folder}: is a {kind}, it makes no vectors; use it in {use}(…), or name a sentence encoder")
-        return self._run(texts, None, self.settings.prompt(query=query), progress)
+        return self.run(texts, prompt=self.settings.prompt(query=query))
 
-    def run(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, progress: Callable[[int], None] | None = None
-    ) -> Matrix:
-        """Return what the head says of each text (or text pair), in the order given; ``progress`` is told how many are done."""
+    def run(self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, prompt: str = "") -> Matrix:
+        """Return what the head says of each text (or text pair), in the order given."""
         if pairs is not None and len(pairs) != len(texts):
             raise InputError(f"{len(texts)} texts and {len(pairs)} beside them make no pairs; give as many of both")
-        return self._run(texts, pairs, "", progress)
-
-    def _run(
-        self, texts: Sequence[str], pairs: Sequence[str] | None, prompt: str, progress: Callable[[int], None] | None
-    ) -> Matrix:
         found = np.empty((len(texts), self.size), np.float32)
         for start in range(0, len(texts), BLOCK):
             block: list[Any] = [prompt + self._text(text) for text in texts[start : start + BLOCK]]
@@ -214,8 +202,6 @@ class Model:
                 block = list(zip(block, map(self._text, pairs[start : start + BLOCK]), strict=True))
             for places, rows in self._rows(self.tokenizer.encode_batch_fast(block)):
                 found[start + places] = rows
-                if progress is not None:
-                    progress(len(places))
         if not np.isfinite(found).all():
             row = int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])
             raise InputError(f"{self.folder}: the model gives no finite numbers for {texts[row]!r:.60}; use float32 weights")
@@ -301,16 +287,14 @@ def _batches(order: Ints, lengths: Ints) -> Iterator[Ints]:
 
 
 def _quantise(source: Path, target: Path) -> None:
-    try:
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-        from onnxruntime.quantization.shape_inference import quant_pre_process
-    except ImportError as problem:
-        raise MissingInput(f"{problem.name} is not installed; {install_command('dense')}") from problem
+    quantization = library("onnxruntime.quantization", "dense")
+    shapes = library("onnxruntime.quantization.shape_inference", "dense")
     shaped = target.with_name("shaped.onnx")
-    quant_pre_process(str(source), str(shaped), skip_optimization=True, skip_symbolic_shape=True)
+    shapes.quant_pre_process(str(source), str(shaped), skip_optimization=True, skip_symbolic_shape=True)
     # One scale per column loses far less than one per matrix. Weights of seven bits cannot overflow the sixteen-bit sums of
     # processors without dot products of bytes, which would give each kind of processor vectors of its own.
-    quantize_dynamic(str(shaped), str(target), weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+    kind = quantization.QuantType.QInt8
+    quantization.quantize_dynamic(str(shaped), str(target), weight_type=kind, per_channel=True, reduce_range=True)
 
 
 def _line(problem: Exception) -> str:

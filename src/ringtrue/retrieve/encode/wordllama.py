@@ -6,7 +6,7 @@ The wheel's files are read directly: the package itself, whose import needs more
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.extras import install_command
-from ringtrue.retrieve.encode import STATIC, Matrix, unit_rows
-from ringtrue.retrieve.encode.find import package_folder
+from ringtrue.retrieve.encode.bert import read_weights
+from ringtrue.retrieve.encode.folder import package_folder
+from ringtrue.retrieve.encode.vectors import STATIC, Matrix, unit_rows
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import plain
 
 BLOCK = 1024
@@ -71,33 +72,22 @@ class WordLlama:
     @cached_property
     def table(self) -> Matrix:
         """One row per token."""
-        from ringtrue.retrieve.encode.bert import read_weights
-
-        try:
-            return read_weights(self._part(_WEIGHTS))["embedding.weight"]
-        except ImportError as problem:
-            raise MissingInput(f"safetensors is not installed; {install_command('dense')}") from problem
+        return read_weights(self._part(_WEIGHTS))["embedding.weight"]
 
     @cached_property
     def _tokenizer(self) -> Any:
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as problem:
-            raise MissingInput(f"tokenizers is not installed; {install_command('dense')}") from problem
-        tokenizer = Tokenizer.from_file(str(self._part(_TOKENIZER)))
+        tokenizer = library("tokenizers", "dense").Tokenizer.from_file(str(self._part(_TOKENIZER)))
         tokenizer.no_padding()
         tokenizer.no_truncation()
         return tokenizer
 
-    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Callable[[int], None] | None = None) -> Matrix:
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Matrix:
         """Return one vector of length 1 per text; questions and passages are treated alike."""
         found = np.empty((len(texts), self.size), np.float32)
         for start in range(0, len(texts), BLOCK):
             block = [plain(text) for text in texts[start : start + BLOCK]]
             items = self._tokenizer.encode_batch_fast(block, add_special_tokens=False)
             found[start : start + len(block)] = unit_rows(np.stack([self._mean(item.ids) for item in items]))
-            if progress is not None:
-                progress(len(block))
         return found
 
     def _mean(self, ids: list[int]) -> Matrix:

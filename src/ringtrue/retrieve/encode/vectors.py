@@ -1,4 +1,4 @@
-"""What an encoder made of a text, on disk: only what is new is encoded, and what was made once survives an interruption.
+"""What an encoder is, and what it made of a text, on disk: only what is new is encoded.
 
 One SQLite file per model; a row is keyed by a hash of the text. New texts are encoded and committed 256 at a time, so that a
 killed process loses at most that many. Several processes may read and write at once; a text that two of them encode is kept
@@ -14,13 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
-from ringtrue.retrieve.encode import Encoder, Matrix
 from ringtrue.retrieve.protocol import plain
 
+Matrix = NDArray[np.float32]
+STATIC = "wordllama"
+"""The name of the static vectors."""
 COMMIT = 256
 WINDOW = 4096
 """Texts that are looked up together and lie in memory at once."""
@@ -28,6 +32,36 @@ PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
 _FLOAT = np.dtype("<f4")
 Progress = Callable[[int], None]
+
+
+class Encoder(Protocol):
+    """Anything that turns texts into vectors of length 1."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def length(self) -> int:
+        """The most tokens of a text that are read."""
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Matrix:
+        """Return one row per text, in the order given; ``query`` says that the texts are questions, not passages."""
+
+
+def unit_rows(values: Matrix) -> Matrix:
+    """Return rows of length 1. A row of zeros, which has no direction, gets the first axis: no index then divides by zero.
+
+    >>> unit_rows(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
+    """
+    # In double precision neither tiny nor huge values lose their length.
+    lengths = np.sqrt(np.square(values, dtype=np.float64).sum(axis=1, keepdims=True))
+    rows = np.asarray(values / np.where(lengths > 0, lengths, 1.0), np.float32)
+    rows[lengths[:, 0] == 0, :1] = 1.0
+    return rows
 
 
 def text_key(text: str) -> bytes:
