@@ -40,7 +40,7 @@ def on_tuning(
     )[0]
     then = baseline.metrics[measure]
     missing = Undefined(undefined(before.values()), undefined(best.values()), len(before))
-    return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), tests, missing)
+    return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), missing, tests)
 
 
 def on_held_out(baseline: Evaluation, best: Evaluation, measure: str, *, looks: Looks, alpha: float, seed: int) -> HeldOut:
@@ -51,7 +51,7 @@ def on_held_out(baseline: Evaluation, best: Evaluation, measure: str, *, looks: 
     missing = Undefined(undefined(values[0]), undefined(values[1]), len(values[0]))
     corrected = min(1.0, main.p * looks.claims)
     return HeldOut(
-        main.n, main.a, main.b, main.diff, main.p, corrected, found, looks.count, looks.earlier, looks.claims, missing
+        main.n, main.a, main.b, main.diff, main.p, corrected, missing, found, looks.count, looks.earlier, looks.claims
     )
 
 

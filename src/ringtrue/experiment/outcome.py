@@ -75,34 +75,32 @@ class Undefined:
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """Best against baseline on the queries that chose the best."""
+class _BesideBaseline:
+    """The best trial against the baseline on one part of a golden set."""
 
     n: int
     baseline: float
     best: float
     diff: float
     p: float
-    """Of the sign-flip test, as if the best had been the only one tried."""
+    """Of one test, as if the best had been the only one tried."""
     p_corrected: float
-    """Times the number of trials (Bonferroni): what 'the best of so many is better' may claim."""
-    tests: int
-    """Trials other than the baseline."""
+    """Times the trials (tuning) or claims (held-out) so far: what 'the best of so many is better' may claim (Bonferroni)."""
     undefined: Undefined
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class Tuning(_BesideBaseline):
+    """Best against baseline on the queries that chose the best."""
+
+    tests: int
+    """Trials other than the baseline."""
+
+
+@dataclass(frozen=True)
+class HeldOut(_BesideBaseline):
     """Best against baseline on queries that took no part in choosing it."""
 
-    n: int
-    baseline: float
-    best: float
-    diff: float
-    p: float
-    """Of the one test that is made here."""
-    p_corrected: float
-    """Times the different claims that sweeps have put to this part so far."""
     comparison: Comparison
     looks: int
     """How often anybody has looked at this part, in any version of the set, this time included."""
@@ -110,7 +108,6 @@ class HeldOut:
     """How many of these looks were at other versions of the set."""
     confirmations: int
     """How many different claims (winner, baseline, measure, scope) were put to it by sweeps, this one included."""
-    undefined: Undefined
 
 
 @dataclass(frozen=True)

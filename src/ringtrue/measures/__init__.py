@@ -2,7 +2,7 @@
 
 Pure and columnar: no files, no printing, no randomness. What a measure *is* stands in ``definition`` (one table), how the
 ranked ones are computed in ``ranked``, those that read whole answers in ``lists``; ``align`` joins run and judgments once
-for all of them; ``scoring`` applies the policies of M-3; ``diagnostics`` and ``memory`` hold the figures that describe many
+for all of them; ``scoring`` applies the policies of M-3; ``figures`` holds those that describe many
 answers at once (M-8, M-9).
 """
 
@@ -13,30 +13,28 @@ from ringtrue.measures.definition import (
     Definition as Definition,
     Measure as Measure,
 )
-from ringtrue.measures.diagnostics import (
+from ringtrue.measures.figures import (
+    Abstention as Abstention,
+    Calibration as Calibration,
+    ColdStart as ColdStart,
     Contribution as Contribution,
     Latency as Latency,
+    RiskCoverage as RiskCoverage,
+    abstention as abstention,
+    calibration as calibration,
     channel_contribution as channel_contribution,
+    cold_queries as cold_queries,
+    cold_start as cold_start,
+    dedup_token_savings as dedup_token_savings,
     error_rate as error_rate,
     error_rate_by as error_rate_by,
     expansion_impact as expansion_impact,
     fusion_reorder_rate as fusion_reorder_rate,
     latency as latency,
-)
-from ringtrue.measures.lists import TIER_WEIGHTS as TIER_WEIGHTS, Facts as Facts
-from ringtrue.measures.memory import (
-    Abstention as Abstention,
-    Calibration as Calibration,
-    ColdStart as ColdStart,
-    RiskCoverage as RiskCoverage,
-    abstention as abstention,
-    calibration as calibration,
-    cold_queries as cold_queries,
-    cold_start as cold_start,
-    dedup_token_savings as dedup_token_savings,
     personalisation_lift as personalisation_lift,
     risk_coverage as risk_coverage,
 )
+from ringtrue.measures.lists import TIER_WEIGHTS as TIER_WEIGHTS, Facts as Facts
 from ringtrue.measures.scoring import (
     Counted as Counted,
     Scores as Scores,

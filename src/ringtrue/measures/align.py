@@ -116,7 +116,7 @@ def align(
     rows, judged_rows, keys = _matches(run, qrels)
     matters = np.zeros(len(run), np.bool_)
     matters[rows] = True
-    shape = _Shape.of(run, run.order_where(matters), keys)
+    shape = _RunLayout.of(run, run.order_where(matters), keys)
     rank = shape.rank(rows)
     # A repeated document matches its judgment more than once; only its best place is a hit.
     hit = rank > 0
@@ -152,7 +152,7 @@ def align(
 
 
 @dataclass(frozen=True, eq=False)
-class _Shape:
+class _RunLayout:
     """Where the answers of each query lie among the sorted rows, and which rows repeat a document."""
 
     run: Run
@@ -163,7 +163,7 @@ class _Shape:
     """Sorted positions (not rows) of repeated documents."""
 
     @classmethod
-    def of(cls, run: Run, order: Order, keys: Keys) -> _Shape:
+    def of(cls, run: Run, order: Order, keys: Keys) -> _RunLayout:
         counts = np.zeros(len(run.query_ids), np.int64)
         for at in range(0, len(run), 1 << 20):  # in parts, because counting copies what it counts
             counts += np.bincount(run.query[at : at + (1 << 20)], minlength=len(counts))

@@ -86,7 +86,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgedAnswer:
     """One query's answer with its judgments."""
 
     query_id: str
@@ -95,25 +95,26 @@ class Answer:
     chunk: str | None = None
     """The passage behind the first document; None if the search names none."""
 
-    def optimistic(self, depth: int | None, top_grade: int) -> Answer:
+    def optimistic(self, depth: int | None, top_grade: int) -> JudgedAnswer:
         """Return the same answer as if every unjudged document down to ``depth`` had the highest grade."""
         unjudged = {doc_id: top_grade for doc_id in self.shown[:depth] if self.grades.get(doc_id, -1) < 0}
         return replace(self, grades={**self.grades, **unjudged})
 
 
-def _each(answers: Sequence[Answer], value: Callable[[Answer], float]) -> Floats:
+def _each(answers: Sequence[JudgedAnswer], value: Callable[[JudgedAnswer], float]) -> Floats:
     return np.array([value(answer) for answer in answers], np.float64)
 
 
-def _share(part: float, whole: float) -> float:
+def share(part: float, whole: float) -> float:
+    """Return part ÷ whole, nan if the whole is 0."""
     return part / whole if whole else np.nan
 
 
-def diversity(answers: Sequence[Answer], facts: Facts, *, k: int, by: str) -> Floats:
+def diversity(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, by: str) -> Floats:
     known = any(by in metadata for metadata in facts.documents.values())
     facts.require(known, "Diversity", f"the document field '{by}'")
 
-    def value(answer: Answer) -> float:
+    def value(answer: JudgedAnswer) -> float:
         shown = answer.shown[:k]
         # A document without the field is a group of its own: nothing says that it resembles another.
         groups = {_group(facts.documents.get(doc_id, {}).get(by), doc_id) for doc_id in shown}
@@ -126,74 +127,74 @@ def _group(value: Any, doc_id: str) -> tuple[bool, str]:
     return (False, doc_id) if value is None else (True, repr(value))  # the text, because a field may hold a list
 
 
-def constitutional(answers: Sequence[Answer], facts: Facts, *, k: int) -> Floats:
+def constitutional(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:
     facts.require(_has_tiers(facts), "Constitutional", "documents with an importance_tier")
     always = {doc for doc in facts.documents if facts.tier(doc) == "constitutional" and not facts.out_of_use(doc)}
     return _each(answers, lambda answer: float(always <= set(answer.shown[:k])) if always else np.nan)
 
 
-def importance_recall(answers: Sequence[Answer], facts: Facts, *, k: int, rel: int, tiers: tuple[str, ...]) -> Floats:
+def importance_recall(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, rel: int, tiers: tuple[str, ...]) -> Floats:
     facts.require(_has_tiers(facts), "ImportanceRecall", "documents with an importance_tier")
 
     def weight(doc_id: str) -> float:
         tier = facts.tier(doc_id)
         return TIER_WEIGHTS.get(tier, 1.0) if not tiers or tier in tiers else 0.0
 
-    def value(answer: Answer) -> float:
+    def value(answer: JudgedAnswer) -> float:
         relevant = [doc_id for doc_id, grade in answer.grades.items() if grade >= rel]
         shown = set(answer.shown[:k])
-        return _share(sum(weight(doc) for doc in relevant if doc in shown), sum(map(weight, relevant)))
+        return share(sum(weight(doc) for doc in relevant if doc in shown), sum(map(weight, relevant)))
 
     return _each(answers, value)
 
 
-def tier_precision(answers: Sequence[Answer], facts: Facts, *, k: int, rel: int, tier: str) -> Floats:
+def tier_precision(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, rel: int, tier: str) -> Floats:
     facts.require(_has_tiers(facts), "TierP", "documents with an importance_tier")
 
-    def value(answer: Answer) -> float:
+    def value(answer: JudgedAnswer) -> float:
         shown = [doc_id for doc_id in answer.shown[:k] if facts.tier(doc_id) == tier]
-        return _share(sum(answer.grades.get(doc_id, 0) >= rel for doc_id in shown), len(shown))
+        return share(sum(answer.grades.get(doc_id, 0) >= rel for doc_id in shown), len(shown))
 
     return _each(answers, value)
 
 
-def chain_completeness(answers: Sequence[Answer], facts: Facts, *, k: int) -> Floats:
+def chain_completeness(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:
     facts.require(any(query.get("chain") for query in facts.queries.values()), "ChainCompleteness", "queries with a 'chain'")
 
-    def value(answer: Answer) -> float:
+    def value(answer: JudgedAnswer) -> float:
         chain = facts.ids(answer.query_id, "chain")
-        return _share(len(set(chain) & set(answer.shown[:k])), len(set(chain)))
+        return share(len(set(chain) & set(answer.shown[:k])), len(set(chain)))
 
     return _each(answers, value)
 
 
-def forbidden(answers: Sequence[Answer], facts: Facts, *, k: int) -> Floats:
+def forbidden(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:
     known = any(query.get("forbidden") for query in facts.queries.values())
     facts.require(known, "Forbidden", "queries with 'forbidden' documents")
 
-    def value(answer: Answer) -> float:
+    def value(answer: JudgedAnswer) -> float:
         barred = facts.ids(answer.query_id, "forbidden")
         return float(not set(barred).isdisjoint(answer.shown[:k])) if barred else np.nan
 
     return _each(answers, value)
 
 
-def stale(answers: Sequence[Answer], facts: Facts, *, k: int) -> Floats:
+def stale(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:
     facts.require(
         any("record_status" in metadata for metadata in facts.documents.values()), "Stale", "documents with a record_status"
     )
-    return _each(answers, lambda answer: _share(sum(map(facts.out_of_use, answer.shown[:k])), len(answer.shown[:k])))
+    return _each(answers, lambda answer: share(sum(map(facts.out_of_use, answer.shown[:k])), len(answer.shown[:k])))
 
 
-def false_inject(answers: Sequence[Answer], facts: Facts, *, k: int, rel: int) -> Floats:
+def false_inject(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, rel: int) -> Floats:
     return _each(answers, lambda answer: float(any(answer.grades.get(doc, 0) < rel for doc in answer.shown[:k])))
 
 
-def silent(answers: Sequence[Answer], facts: Facts) -> Floats:
+def silent(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
     return _each(answers, lambda answer: float(not answer.shown))
 
 
-def top_1_chunk(answers: Sequence[Answer], facts: Facts) -> Floats:
+def top_1_chunk(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
     facts.require(
         any(query.get("top_1_chunk") for query in facts.queries.values()), "Top1Chunk", "queries with a 'top_1_chunk'"
     )
@@ -203,7 +204,7 @@ def top_1_chunk(answers: Sequence[Answer], facts: Facts) -> Floats:
     of_chunks = any(not set(declared.values()).isdisjoint(answer.shown) for answer in answers)
     known = of_chunks or any(answer.chunk is not None for answer in answers)
 
-    def value(answer: Answer) -> float:
+    def value(answer: JudgedAnswer) -> float:
         first = answer.shown[0] if of_chunks and answer.shown else answer.chunk
         if answer.query_id not in declared or not known or (answer.shown and first is None):
             return np.nan

@@ -18,7 +18,7 @@ from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import ranked
 from ringtrue.measures.align import Aligned, Flags, align, class_names, merge_classes
 from ringtrue.measures.definition import Measure
-from ringtrue.measures.lists import Answer, Facts
+from ringtrue.measures.lists import Facts, JudgedAnswer
 from ringtrue.records import Floats, GoldenSet, Qrels, Ranking, Run
 
 Judgments = Qrels | GoldenSet | Mapping[str, Mapping[str, int]]
@@ -90,7 +90,7 @@ def score(
     lists = _answers(answers, judgments, depth) if any(measure.definition.lists for measure in wanted) else []
     no_relevant = aligned.relevant(threshold) == 0
 
-    def row(measure: Measure, hits: Aligned, shown: list[Answer]) -> Floats:
+    def row(measure: Measure, hits: Aligned, shown: list[JudgedAnswer]) -> Floats:
         values = _compute(measure, hits, threshold, shown, known)
         return _settle(measure, values, aligned, zero_relevant, no_relevant)[chosen]
 
@@ -143,7 +143,7 @@ def check_documents(run: Run, judgments: Judgments, scores: Scores) -> None:
 _GAIN = {"lin": "linear gain (the grade)", "exp": "exponential gain (2^grade − 1)"}
 
 
-def _compute(measure: Measure, hits: Aligned, threshold: int, lists: list[Answer], facts: Facts) -> Floats:
+def _compute(measure: Measure, hits: Aligned, threshold: int, lists: list[JudgedAnswer], facts: Facts) -> Floats:
     """Call the measure's kernel with the options that it declares."""
     definition = measure.definition
     options: dict[str, Any] = {key: measure.option(key) for key in definition.options}
@@ -204,11 +204,13 @@ def _depth(measure: Measure, depth: int | None) -> int | None:
     return min((limit for limit in (cutoff, depth) if limit is not None), default=None)
 
 
-def _answers(run: Run, qrels: Qrels, depth: int | None) -> list[Answer]:
+def _answers(run: Run, qrels: Qrels, depth: int | None) -> list[JudgedAnswer]:
     shown = run.rankings(k=depth)
     grades = qrels.to_dict()
     chunks = run.first_chunks
-    return [Answer(query_id, shown.get(query_id, []), grades[query_id], chunks.get(query_id)) for query_id in qrels.query_ids]
+    return [
+        JudgedAnswer(query_id, shown.get(query_id, []), grades[query_id], chunks.get(query_id)) for query_id in qrels.query_ids
+    ]
 
 
 def _names(hits: Aligned, chosen: Any) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ringtrue.retrieve.fuse import Fusion as Fusion
     from ringtrue.retrieve.index import StoredIndex as StoredIndex, indexes_of as indexes_of
     from ringtrue.retrieve.observe import (
-        Done as Done,
+        StepResult as StepResult,
         Fused as Fused,
         Listed as Listed,
         Observed as Observed,

@@ -258,23 +258,13 @@ def _full(expression: Expression) -> Expression:
     if args:
         takes = f"named options ({', '.join(name.options)})" if name.options else "no options"
         raise SpecError(f"cannot read {show_value(args[0])} in '{expression}'; {expression.name} takes {takes}")
-    least, most = {"fusion": (2, 64)}.get(name.kind, (1, 1) if name.of == "one" else (0, 1 if name.of == "maybe" else 0))
+    wants, least, most, example = {
+        "fusion": ("joins two or more retrievers", 2, 64, "(bm25, dense)"),
+        "one": ("takes one retriever", 1, 1, "(bm25)"),
+    }.get("fusion" if name.kind == "fusion" else name.of, ("takes no retriever", 0, 0, ""))
     if not least <= len(children) <= most:
-        wanted = (
-            "joins two or more retrievers"
-            if name.kind == "fusion"
-            else "takes one retriever"
-            if least
-            else "takes no retriever"
-        )
-        shape = (
-            f"{expression.name}(bm25, dense)"
-            if name.kind == "fusion"
-            else f"{expression.name}(bm25)"
-            if least
-            else expression.name
-        )
-        raise SpecError(f"'{expression}' cannot be: {expression.name} {wanted}; write it like {shape}")
+        cure = f"write it like {expression.name}{example}"
+        raise SpecError(f"'{expression}' cannot be: {expression.name} {wants}; {cure}")
     options = {
         option: _checked(expression.name, option, given.pop(option, default), default)
         for option, default in name.options.items()

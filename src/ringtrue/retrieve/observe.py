@@ -21,23 +21,25 @@ from ringtrue.retrieve.protocol import Retriever, Scope, search_many
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What a retriever without parts of its own returned: its whole candidate list."""
+class _SeenList:
+    """A list of hits that somebody returned."""
 
     name: str
     hits: tuple[Hit, ...]
     ms: float
-    """Milliseconds it took; of a batch, its share."""
+    """Milliseconds from the question to the list, but of one step of a pipeline alone; of a batch, its share."""
+
+
+class Listed(_SeenList):
+    """What a retriever without parts of its own returned: its whole candidate list."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(_SeenList):
     """What a fusion made of its channels' lists."""
 
-    name: str
-    hits: tuple[Hit, ...]
-    ms: float
-    """Milliseconds with all its channels."""
     text: str
     """The question, which some rules look at."""
     channels: tuple[Seen, ...]
@@ -46,27 +48,19 @@ class Fused:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class StepResult(_SeenList):
     """What one step of a pipeline made of the hits before it."""
 
-    name: str
-    hits: tuple[Hit, ...]
-    ms: float
-    """Milliseconds of this step alone."""
     asked: int
     """Hits it was to return at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class Stepped(_SeenList):
     """A retriever with steps after it."""
 
-    name: str
-    hits: tuple[Hit, ...]
-    ms: float
-    """Milliseconds from the question to the last step."""
     base: Seen
-    steps: tuple[Done, ...]
+    steps: tuple[StepResult, ...]
 
 
 Seen = Listed | Fused | Stepped
@@ -130,7 +124,7 @@ class Notes:
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
         self._parts: list[tuple[Seen, ...]] = []
-        self._done: list[list[Done]] = []
+        self._done: list[list[StepResult]] = []
         self._lap = time.perf_counter()
 
     def _ms(self) -> float:
@@ -172,7 +166,7 @@ class Notes:
     def step(self, name: str, hits: Sequence[Hit], *, asked: int) -> None:
         """Note what a step returned, just now."""
         ms = self._ms()
-        self._done[-1].append(Done(name, tuple(hits), ms, asked))
+        self._done[-1].append(StepResult(name, tuple(hits), ms, asked))
         self._ms()
 
     def stepped(self, owner: object, answers: Sequence[Sequence[Hit]]) -> None:

@@ -212,12 +212,6 @@ class _Boost(Reordering):
             self._kept = kept = metadata, self.factors(values)
         return kept
 
-    @property
-    def missing(self) -> int:
-        """How many documents lack the field."""
-        metadata, factors = self._current()
-        return len(metadata) - len(factors)
-
     def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
         metadata, _ = self._current()
         stranger = next((hit.doc_id for hit in hits if hit.doc_id not in metadata), None)
@@ -237,7 +231,7 @@ class Recency(_Boost):
 
     Dates are ISO 8601; one without a time is its midnight, one without a zone is UTC. ``now`` is the moment ages are counted
     to: the newest date among the documents unless it is given, never the clock, so that an answer can be repeated. A date
-    after ``now`` has age 0. A document without a date is not boosted and counts in ``missing``; a date that cannot be read is
+    after ``now`` has age 0. A document without a date is not boosted; a date that cannot be read is
     an InputError.
     """
 
@@ -293,7 +287,7 @@ def _days(value: Any) -> float | None:
 class Tier(_Boost):
     """Relevance times the boost of the document's tier: ``tier(core=1.5, archive=0.5)``. A tier that is not named has boost 1.
 
-    A document without a tier is not boosted and counts in ``missing``; one with several is an InputError.
+    A document without a tier is not boosted; one with several is an InputError.
     """
 
     name = "tier"

@@ -19,7 +19,7 @@ from typing import Any
 
 from ringtrue.errors import RingtrueError
 from ringtrue.records import Hit, Ranking, Stage
-from ringtrue.retrieve import Done, Fused, Listed, Seen, Stepped
+from ringtrue.retrieve import Fused, Listed, Seen, Stepped, StepResult
 from ringtrue.run.ask import Answer
 from ringtrue.run.evaluation import Evaluation
 from ringtrue.run.folder import open_run, save
@@ -159,6 +159,6 @@ def _seen(record: Mapping[str, Any]) -> Seen:
         channels = tuple(_seen(channel) for channel in record["channels"])
         return Fused(name, hits, ms, record["text"], channels, tuple(record["order"]))
     if "base" in record:
-        steps = tuple(Done(step, _hits(rows), spent, asked) for step, rows, spent, asked in record["steps"])
+        steps = tuple(StepResult(step, _hits(rows), spent, asked) for step, rows, spent, asked in record["steps"])
         return Stepped(name, hits, ms, _seen(record["base"]), steps)
     return Listed(name, hits, ms)

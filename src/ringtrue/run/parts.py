@@ -20,7 +20,7 @@ from typing import get_args
 from ringtrue.errors import InputError
 from ringtrue.measures import Contribution, Measure, channel_contribution, latency, score
 from ringtrue.records import GoldenSet, Hit, Query, Ranking
-from ringtrue.retrieve import Done, Fused, Fusion, Listed, Retriever, Seen, Staged, Stepped
+from ringtrue.retrieve import Fused, Fusion, Listed, Retriever, Seen, Staged, Stepped, StepResult
 from ringtrue.run.evaluation import Component, ComponentKind, Loss, LossStage
 from ringtrue.run.ids import mapped
 
@@ -44,7 +44,7 @@ class Channel:
     seen: Seen
 
 
-def core_of(seen: Seen) -> tuple[Listed | Fused, tuple[Done, ...]]:
+def core_of(seen: Seen) -> tuple[Listed | Fused, tuple[StepResult, ...]]:
     """Return what stands before the first step, and all steps."""
     if isinstance(seen, Stepped):
         core, steps = core_of(seen.base)
@@ -309,12 +309,12 @@ class _Way:
         # Lists by their identity: the tree keeps them for as long as this lives. The answer is in the ids of the set already.
         self._known = {id(final.hits): self._ranked(hit.doc_id for hit in final.hits)}
         self.core: Listed | Fused | None = None
-        self.steps: tuple[Done, ...] = ()
+        self.steps: tuple[StepResult, ...] = ()
         if tree is not None:
             self.core, self.steps = core_of(tree)
         if tree is not None and list(self._places(tree.hits)) != list(self._places(final.hits)):
             # Something that cannot be looked into, a user's function around the pipeline, made the answer from its hits.
-            self.steps = (*self.steps, Done("answer", final.hits, 0.0, len(tree.hits)))
+            self.steps = (*self.steps, StepResult("answer", final.hits, 0.0, len(tree.hits)))
 
     def _ranked(self, doc_ids: Iterable[str]) -> dict[str, int]:
         """Return the rank of everything in a list, each document (or class) once, as measures count."""
@@ -348,7 +348,7 @@ class _Way:
             return lost
         return "not in any list" if in_corpus is None or any(map(in_corpus, item.members)) else "not in corpus"
 
-    def _lost(self, core: Listed | Fused, steps: Sequence[Done], name: str, k: int) -> LossStage | None:
+    def _lost(self, core: Listed | Fused, steps: Sequence[StepResult], name: str, k: int) -> LossStage | None:
         """Return the stage that lost what is not among the first ``k`` after the last step; None where no list has it."""
         reordered = False
         before = [core.hits, *(step.hits for step in steps)]

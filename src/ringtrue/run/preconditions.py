@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ringtrue.errors import CannotDecide, InputError, nearest
@@ -38,15 +37,20 @@ _GUESSES = (
 _OWN = "to search the set's own documents, leave out --in and folder under [eval] in ringtrue.toml; otherwise "
 
 
-@dataclass(frozen=True)
-class Found:
-    """What one check found: nothing to object, an objection with its cure, or that it could not look."""
+Checked = tuple[Precondition, str]
+"""What one check found, and the cure for what failed."""
 
-    name: str
-    problem: str = ""
-    cure: str = ""
-    detail: str = ""
-    looked: bool = True
+
+def _met(name: str, detail: str) -> Checked:
+    return Precondition(name, "met", detail), ""
+
+
+def _unseen(name: str, detail: str) -> Checked:
+    return Precondition(name, "not checked", detail), ""
+
+
+def _failed(name: str, problem: str, cure: str) -> Checked:
+    return Precondition(name, "failed", problem), cure
 
 
 def check_allowed(allowed: Iterable[str]) -> frozenset[str]:
@@ -57,21 +61,17 @@ def check_allowed(allowed: Iterable[str]) -> frozenset[str]:
     return names
 
 
-def settle(found: Iterable[Found], allowed: Collection[str]) -> tuple[Precondition, ...]:
+def settle(found: Iterable[Checked], allowed: Collection[str]) -> tuple[Precondition, ...]:
     """Return the preconditions with how they stand; raises CannotDecide for those that failed and are not allowed."""
-    settled, wrong = [], []
-    for one in found:
-        status = "failed" if one.problem else "met" if one.looked else "not checked"
-        settled.append(Precondition(one.name, status, one.problem or one.detail))  # type: ignore[arg-type]  # one of the three
-        if one.problem and one.name not in allowed:
-            wrong.append(one)
+    checked = list(found)
+    wrong = [(one, cure) for one, cure in checked if one.status == "failed" and one.name not in allowed]
     if wrong:
-        first = wrong[0]
-        more = f" (also: {'; '.join(one.problem for one in wrong[1:])})" if wrong[1:] else ""
+        (first, cure), *others = wrong
+        more = f" (also: {'; '.join(one.detail for one, _ in others)})" if others else ""
         raise CannotDecide(
-            f"no number: {first.problem}; {first.cure}, or accept it with --allow {first.name} (allow= in Python){more}"
+            f"no number: {first.detail}; {cure}, or accept it with --allow {first.name} (allow= in Python){more}"
         )
-    return tuple(settled)
+    return tuple(one for one, _ in checked)
 
 
 def deepest(measures: Sequence[Measure]) -> int | None:
@@ -84,7 +84,7 @@ def deepest(measures: Sequence[Measure]) -> int | None:
 
 def before(
     subject: Subject, golden: GoldenSet, measures: Sequence[Measure], *, id_of: IdOf, there: IdOf | None
-) -> Iterator[Found]:
+) -> Iterator[Checked]:
     """Yield what can be seen before the first question.
 
     ``id_of`` turns ids of the system into those of the set, ``there`` does the reverse where that is possible.
@@ -94,23 +94,23 @@ def before(
     yield _cut_off(subject, deepest(measures))
 
 
-def _index(subject: Subject) -> Found:
+def _index(subject: Subject) -> Checked:
     collection = subject.collection
     if collection is None:
-        return Found("index", detail="Ringtrue cannot see the index", looked=False)
+        return _unseen("index", "Ringtrue cannot see the index")
     if collection.unfinished:
-        return Found("index", f"{collection.folder}: the last ingest did not finish, documents are missing", "ingest again")
+        return _failed("index", f"{collection.folder}: the last ingest did not finish, documents are missing", "ingest again")
     for index in indexes_of(subject.retriever):
         index.ready()
         if hasattr(index, "coverage"):
             done, of = index.coverage()
             if done < of:
                 problem = f"the index '{index.folder.name}' holds {done} of {of} passages"
-                return Found("index", problem, "run `ringtrue ingest` again until it is whole")
-    return Found("index", detail=f"{len(collection)} documents, every index whole")
+                return _failed("index", problem, "run `ringtrue ingest` again until it is whole")
+    return _met("index", f"{len(collection)} documents, every index whole")
 
 
-def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | None) -> Found:
+def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | None) -> Checked:
     judged = list(dict.fromkeys(judgment.doc_id for judgment in golden.judgments if judgment.grade >= 0))
     collection = subject.collection
     if collection is not None:
@@ -125,8 +125,8 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
         strays = [doc_id for doc_id in judged if brought and doc_id not in brought]
         if strays:
             problem = f"{len(strays)} of {len(judged)} judged documents are none of '{golden.id}', such as '{strays[0]}'"
-            return Found("documents", problem, "mend the judgments, or add the documents to the set")
-        return Found("documents", detail="the system cannot be asked which documents it has", looked=False)
+            return _failed("documents", problem, "mend the judgments, or add the documents to the set")
+        return _unseen("documents", "the system cannot be asked which documents it has")
     missing = [doc_id for doc_id in judged if doc_id not in known]
     if missing:
         where = "the index" if collection is None else str(collection.folder)
@@ -137,14 +137,14 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
             if guess
             else f"{_OWN if collection is not None and golden.documents else ''}index these documents"
         )
-        return Found("documents", problem, cure)
+        return _failed("documents", problem, cure)
     if collection is not None and golden.documents:
         hashes = collection.hashes()
         stale = [d.doc_id for d in golden.documents if d.doc_id in hashes and hashes[d.doc_id] != document_hash(d)]
         if stale:
             problem = f"{len(stale)} documents in {collection.folder} differ from those of '{golden.id}', such as '{stale[0]}'"
-            return Found("documents", problem, "ingest the set's documents again")
-    return Found("documents", detail=f"all {len(judged)} judged documents are there")
+            return _failed("documents", problem, "ingest the set's documents again")
+    return _met("documents", f"all {len(judged)} judged documents are there")
 
 
 def _planted(subject: Subject, golden: GoldenSet, missing: Sequence[str]) -> tuple[str, str, str, int] | None:
@@ -156,18 +156,18 @@ def _planted(subject: Subject, golden: GoldenSet, missing: Sequence[str]) -> tup
     return f"^golden:{re.escape(golden.id)}:(.+)$", min(found), "the prefix of `golden ingest`", len(found)
 
 
-def _cut_off(subject: Subject, deep: int | None) -> Found:
+def _cut_off(subject: Subject, deep: int | None) -> Checked:
     wanted = f"rank {deep}" if deep is not None else "every rank"
     for step in _steps(subject.retriever):
         if isinstance(step, Threshold):
             problem = f"a threshold is active while measures look down to {wanted}: what it cuts would count as not found"
-            return Found("cut-off", problem, "evaluate without threshold(…)")
+            return _failed("cut-off", problem, "evaluate without threshold(…)")
         if isinstance(step, Top) and (deep is None or step.n < deep):
             problem = f"top({step.n}) cuts answers while measures look down to {wanted}"
-            return Found("cut-off", problem, f"evaluate without it, or with measures down to {step.n}")
+            return _failed("cut-off", problem, f"evaluate without it, or with measures down to {step.n}")
     if subject.collection is None or not subject.in_process:
-        return Found("cut-off", detail="Ringtrue cannot see whether the search limits its results", looked=False)
-    return Found("cut-off", detail=f"nothing is cut above {wanted}")
+        return _unseen("cut-off", "Ringtrue cannot see whether the search limits its results")
+    return _met("cut-off", f"nothing is cut above {wanted}")
 
 
 def _steps(retriever: Any) -> Iterator[Any]:
@@ -180,28 +180,29 @@ def _steps(retriever: Any) -> Iterator[Any]:
 # ── in the answers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def after(rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Measure], *, visible: bool) -> Iterator[Found]:
+def after(rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Measure], *, visible: bool) -> Iterator[Checked]:
     """Yield what the answers themselves show; ``visible`` retrievers were seen to cut nothing before they were asked."""
     yield _ids(rankings, golden)
-    yield Found("depth", detail="the retriever cuts nothing") if visible else _depth(rankings, golden, deepest(measures))
+    yield _met("depth", "the retriever cuts nothing") if visible else _depth(rankings, golden, deepest(measures))
 
 
 def reaches(rank: int, rankings: Sequence[Ranking], golden: GoldenSet, subjects: Routed) -> bool:
     """Return whether nothing is known to cut the answers above a rank."""
-    if any(_cut_off(one, rank).problem for one in subjects.all):
-        return False
-    return subjects.visible or not _depth(rankings, golden, rank).problem
+    checked = [_cut_off(one, rank) for one in subjects.all]
+    if not subjects.visible:
+        checked.append(_depth(rankings, golden, rank))
+    return all(one.status != "failed" for one, _ in checked)
 
 
-def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
+def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Checked:
     judged = {judgment.doc_id for judgment in golden.judgments}
     universe = judged | {document.doc_id for document in golden.documents}
     returned = Counter(hit.doc_id for ranking in rankings for hit in ranking.hits)
     if not returned and judged and not all(query.negative for query in golden.queries):
         problem = f"none of the {len(rankings)} answers has a single hit"
-        return Found("ids", problem, "see whether the search has documents at all")
+        return _failed("ids", problem, "see whether the search has documents at all")
     if not returned or not judged:
-        return Found("ids", detail="there are no ids to compare", looked=False)
+        return _unseen("ids", "there are no ids to compare")
     strangers = [doc_id for doc_id in returned if doc_id not in universe]
     guess = _guess(strangers, universe, right=[doc_id for doc_id in returned if doc_id in universe])
     if len(strangers) == len(returned):
@@ -213,13 +214,13 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
             "search the documents that the set judges, or map them with --id-pattern 'REGEX' (ids= in Python)"
         )
         cure = f"map them with --id-pattern '{guess[0]}' (ids= in Python) ({guess[2]})" if guess else cure
-        return Found("ids", problem, cure)
+        return _failed("ids", problem, cure)
     likely = guess or _guess(strangers, universe)
     if likely and likely[3] >= max(2, len(strangers) // 2):
         problem = f"{likely[3]} ids in the answers, such as '{likely[1]}', are parts of documents of '{golden.id}': {likely[2]}"
         cure = "make the search return document ids only; a pattern for these would also change ids that are correct"
-        return Found("ids", problem, f"map them with --id-pattern '{guess[0]}' (ids= in Python)" if guess else cure)
-    return Found("ids", detail=f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
+        return _failed("ids", problem, f"map them with --id-pattern '{guess[0]}' (ids= in Python)" if guess else cure)
+    return _met("ids", f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
 
 
 def _as_returned(returned: Collection[str], universe: Collection[str]) -> str:
@@ -276,11 +277,11 @@ def _around(stranger: str, known: Collection[str]) -> tuple[str, str] | None:
     return None if best is None else (stranger[: best[1]], stranger[best[2] :])
 
 
-def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> Found:
+def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> Checked:
     """Suspect a limit if answers pile up at one length; answers that end wherever the matches end have many lengths."""
     lengths = Counter(len(ranking.hits) for ranking in rankings if ranking.error is None)
     if deep is None or not lengths:
-        return Found("depth", detail="no measure has a cut-off", looked=False)
+        return _unseen("depth", "no measure has a cut-off")
     longest = max(lengths)
     at_longest, elsewhere = lengths.pop(longest), max(lengths.values(), default=0)
     asked = at_longest + lengths.total()
@@ -290,5 +291,5 @@ def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> 
     if 0 < longest < min(deep, len(more)) and asked >= ENOUGH and piled:
         problem = f"{at_longest} of {asked} answers end at exactly {longest} hits and none is longer"
         cure = f"let the search return {deep}, or measure down to {longest}"
-        return Found("depth", f"{problem}, but measures look down to rank {deep}", cure)
-    return Found("depth", detail=f"up to {longest} hits per answer")
+        return _failed("depth", f"{problem}, but measures look down to rank {deep}", cure)
+    return _met("depth", f"up to {longest} hits per answer")

@@ -160,13 +160,11 @@ def test_whole_numbers_are_ids_too(tmp_path: Path) -> None:
     assert found(Graph(Finds("a"), fill(tmp_path, {"a": {"related": [12]}, "12": {}}))) == ["12"]
 
 
-def test_links_to_nowhere_are_counted_and_not_followed(tmp_path: Path) -> None:
+def test_links_to_nowhere_are_not_followed(tmp_path: Path) -> None:
     facts = {"a": {"links": ["gone", "b", "gone"], "causes": ["gone", "a"]}, "b": {"related": None, "links": []}}
     collection = fill(tmp_path, facts)
-    graph = Graph(Finds("a"), collection)
-    assert found(graph) == ["b"]
-    assert graph.dangling == 2
-    assert Graph(Finds("a"), collection, edges=["causes"]).dangling == 1
+    assert found(Graph(Finds("a"), collection)) == ["b"]
+    assert found(Graph(Finds("a"), collection, edges=["causes"])) == []
 
 
 @pytest.mark.parametrize(
@@ -213,15 +211,6 @@ def test_it_follows_the_collection(tmp_path: Path) -> None:
     assert found(graph) == ["b"]
     fill(tmp_path, {"a": {"links": ["d", "b"]}, "d": {}})
     assert found(graph) == ["d"]
-    assert graph.dangling == 1
-
-
-def test_ready_makes_the_source_ready_too(tmp_path: Path) -> None:
-    collection = fill(tmp_path, CHAIN)
-    source = Fts5(collection)
-    Graph(source, collection).ready()
-    assert source.ids
-    Graph(Finds("a"), collection).ready()
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,10 @@ def test_another_field_can_hold_the_phrases(tmp_path: Path) -> None:
     assert found(Trigger(collection, field="trigger_phrases"), "the sauna") == ["b"]
 
 
-def test_phrases_are_counted_also_those_that_can_never_be_found(tmp_path: Path) -> None:
+def test_a_phrase_without_a_word_is_never_found(tmp_path: Path) -> None:
     trigger = Trigger(fill(tmp_path, {"a": ["sauna", "SAUNA!", "steam bath"], "b": ["sauna", "❤️", "…"], "c": [], "d": None}))
-    assert (trigger.phrases, trigger.wordless) == (2, 2)
     assert found(trigger, "❤️ … ☺️") == []
-    assert Trigger(fill(tmp_path / "none", {"a": None})).phrases == 0
+    assert found(trigger, "❤️ sauna") == ["b", "a"]
 
 
 def test_marks_belong_to_the_word(tmp_path: Path) -> None:
@@ -203,8 +202,7 @@ def test_the_lookup_finds_what_a_scan_finds(shared_folder: Path, phrases: dict[s
 def test_time_does_not_grow_with_the_number_of_phrases(tmp_path: Path) -> None:
     collection = fill(tmp_path, {f"d{n}": [f"phrase {n} of group {n % 97} {i}" for i in range(100)] for n in range(1000)})
     trigger = Trigger(collection)
-    trigger.ready()
-    assert trigger.phrases == 100_000
+    trigger.search("reads the phrases")
     begin = time.perf_counter()
     for n in range(100):
         assert found(trigger, f"tell me about phrase {n} of group {n} 7, please") == ([f"d{n}"] if n < 97 else [])

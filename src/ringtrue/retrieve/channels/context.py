@@ -261,7 +261,7 @@ class _Documents:
     """What was asked last, since several channels start from the same answer."""
 
 
-class Context:
+class PassageRetriever:
     """Documents by their passages: words and meaning together, in their context, statistics within the scope."""
 
     name = "passages"
@@ -295,10 +295,6 @@ class Context:
     def parts(self) -> list[PassageVectors]:
         """The index it keeps."""
         return [self.index]
-
-    def ready(self) -> None:
-        """Bring everything up to the collection."""
-        self._documents()
 
     def _read(self) -> _Documents:
         loaded = self.index.ready()
@@ -390,7 +386,7 @@ class Context:
         found = [self._hits(self._answer(documents, text, wanted), k) for text in texts]
         if noted is not None:
             for part, name in enumerate(PARTS):
-                noted.ask(name, _Part(self, part), texts, k=k, scope=scope)
+                noted.ask(name, _PartAlone(self, part), texts, k=k, scope=scope)
             noted.fused(self, self.name, texts, [[hit.doc_id for hit in hits] for hits in found], found)
         return found
 
@@ -450,10 +446,10 @@ def _ranks(values: Floats) -> Ints:
     return ranks
 
 
-class _Part:
+class _PartAlone:
     """Words or meaning alone, for whoever observes."""
 
-    def __init__(self, passages: Context, part: int) -> None:
+    def __init__(self, passages: PassageRetriever, part: int) -> None:
         self.passages, self.part = passages, part
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:

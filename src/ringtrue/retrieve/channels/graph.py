@@ -12,7 +12,6 @@ reciprocal rank fusion.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ from ringtrue.records import Hit
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import unobserved
-from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked, whole_number
 
 EDGES = (
     "links", "related", "causes", "caused_by", "leads_to", "supports", "contradicts", "supersedes", "superseded_by",
@@ -42,7 +41,6 @@ class _Links:
     ids: frozenset[str]
     neighbours: Mapping[str, tuple[str, ...]]
     metadata: Mapping[str, Mapping[str, Any]]
-    dangling: int
 
 
 class Graph:
@@ -66,17 +64,16 @@ class Graph:
     ) -> None:
         if isinstance(edges, str) or (edges is not None and not edges):
             raise InputError(f"graph cannot have edges={edges!r}; write a list of types, like ['causes', 'related']")
-        for option, value, most in (("hops", hops, FARTHEST), ("depth", depth, math.inf)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                limit = "" if most == math.inf else f" to {most}"
-                raise InputError(f"graph cannot have {option}={value!r}; use a whole number from 1{limit}")
+        if whole_number("graph", "hops", hops) > FARTHEST:
+            raise InputError(f"graph cannot have hops={hops!r}; use a whole number from 1 to {FARTHEST}")
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
             raise InputError(f"graph cannot have decay={decay!r}; use a number above 0 to 1")
         if direction not in DIRECTIONS:
             raise InputError(f"graph cannot have direction={direction!r}; use {nearest(str(direction), DIRECTIONS)}")
         self.source, self.collection, self.name = source, collection, name
         self.edges = None if edges is None else frozenset(edges)
-        self.hops, self.decay, self.depth, self.direction = hops, float(decay), depth, direction
+        self.hops, self.decay, self.direction = hops, float(decay), direction
+        self.depth = whole_number("graph", "depth", depth)
         self._links = CachedView(collection, self._read)
 
     @property
@@ -84,29 +81,14 @@ class Graph:
         """The retriever whose hits it starts from."""
         return [self.source]
 
-    def ready(self) -> None:
-        """Bring the links, and the source where it keeps an index, up to the collection."""
-        getattr(self.source, "ready", lambda: None)()
-        self._links()
-
-    @property
-    def dangling(self) -> int:
-        """How many links of the admitted types lead to a document that is not there; they are not followed."""
-        return self._links().dangling
-
     def _read(self) -> _Links:
         metadata = self.collection.metadata()
         types = set(EDGES)
         wanted: set[tuple[str, str]] = set()
-        broken: set[tuple[str, str, str]] = set()
         for doc_id, facts in metadata.items():
             for kind, target in _links_of(doc_id, facts):
                 types.add(kind)
-                if self.edges is not None and kind not in self.edges:
-                    continue
-                if target not in metadata:
-                    broken.add((doc_id, kind, target))
-                elif target != doc_id:
+                if (self.edges is None or kind in self.edges) and target in metadata and target != doc_id:
                     wanted.add((doc_id, target))
         for kind in sorted(self.edges or ()):
             if kind not in types and metadata:
@@ -122,7 +104,7 @@ class Graph:
             neighbours.setdefault(doc_id, []).append(target)
         reached = {target: metadata[target] for _, target in wanted}
         walked = {doc_id: tuple(targets) for doc_id, targets in neighbours.items()}
-        return _Links(frozenset(metadata), walked, reached, len(broken))
+        return _Links(frozenset(metadata), walked, reached)
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)

@@ -21,7 +21,7 @@ from ringtrue.memory.hook.memory import CATEGORIES, LINKS, STATUSES, Memory
 from ringtrue.memory.hook.memory import TIERS as HOOK_TIERS
 from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Hit, Stage
-from ringtrue.retrieve.channels.context import Context
+from ringtrue.retrieve.channels.context import PassageRetriever
 from ringtrue.retrieve.channels.trigger import Trigger
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL
@@ -55,7 +55,7 @@ _HELD: ContextVar[tuple[str, ...]] = ContextVar("ringtrue_session_held", default
 class Linked:
     """Memories that causal links join to the best hits; the score is that of the best hit that leads there."""
 
-    def __init__(self, source: Context) -> None:
+    def __init__(self, source: PassageRetriever) -> None:
         self.source = source
         self._neighbours = CachedView(source.collection, self._read)
 
@@ -84,7 +84,7 @@ class Linked:
 class Held:
     """What the session holds already: memories that were used in it, and those near to what was said before."""
 
-    def __init__(self, source: Context) -> None:
+    def __init__(self, source: PassageRetriever) -> None:
         self.source = source
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
@@ -111,7 +111,7 @@ class MemoryFusion(Fusion):
     """
 
     def __init__(
-        self, passages: Context, collection: DocumentStore, *, constitutional: bool = False, name: str = "memory"
+        self, passages: PassageRetriever, collection: DocumentStore, *, constitutional: bool = False, name: str = "memory"
     ) -> None:
         self.passages, self.constitutional = passages, constitutional
         channels: list[tuple[str, Retriever]] = [
@@ -286,7 +286,7 @@ def open_memory(
         raise InputError(f"memory has no strategy '{strategy}'; use {nearest(strategy, STRATEGIES)}")
     if strategy != "hybrid":
         return Hooked(collection, strategy=strategy, name=name)
-    passages = Context(collection, model=model, language=language, group=group, words=words, meaning=meaning)
+    passages = PassageRetriever(collection, model=model, language=language, group=group, words=words, meaning=meaning)
     return MemoryFusion(passages, collection, constitutional=constitutional, name=name)
 
 

@@ -49,7 +49,6 @@ class _Phrases:
     documents: Mapping[Words, tuple[str, ...]]
     lengths: tuple[int, ...]
     metadata: Mapping[str, Mapping[str, Any]]
-    wordless: int
 
 
 class Trigger:
@@ -63,32 +62,16 @@ class Trigger:
         self.collection, self.field, self.name = collection, field, name
         self._phrases = CachedView(collection, self._read)
 
-    def ready(self) -> None:
-        """Bring the phrases up to the collection; costs microseconds when nothing was written."""
-        self._phrases()
-
-    @property
-    def phrases(self) -> int:
-        """How many different phrases there are; 0 where no document has the field."""
-        return len(self._phrases().documents)
-
-    @property
-    def wordless(self) -> int:
-        """How many phrases hold no word, only signs, and can never be found."""
-        return self._phrases().wordless
-
     def _read(self) -> _Phrases:
         documents: dict[Words, list[str]] = {}
         called: dict[str, Mapping[str, Any]] = {}
-        wordless = 0
         for doc_id, facts in self.collection.metadata().items():
-            phrases = [tuple(words_of(phrase)) for phrase in _texts(facts.get(self.field), self.field, doc_id)]
-            wordless += phrases.count(())
-            for phrase in set(phrases) - {()}:
+            phrases = {tuple(words_of(phrase)) for phrase in _texts(facts.get(self.field), self.field, doc_id)}
+            for phrase in phrases - {()}:  # one without a word, only signs, can never be found
                 documents.setdefault(phrase, []).append(doc_id)
                 called[doc_id] = facts
         lengths = tuple(sorted({len(phrase) for phrase in documents}))
-        return _Phrases({phrase: tuple(ids) for phrase, ids in documents.items()}, lengths, called, wordless)
+        return _Phrases({phrase: tuple(ids) for phrase, ids in documents.items()}, lengths, called)
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)

@@ -1,21 +1,119 @@
-"""Figures about an agent's memory over many answers (M-9): abstention, calibration, cold start, personalisation, savings.
+"""Figures that describe many answers at once: how they came to be (M-8), and an agent's memory (M-9).
 
-The measures that have one value per query (Constitutional@k, ImportanceRecall@k, ChainCompleteness@k, Stale@k …) are in the
-catalogue and are scored like any other; here are those that compare or summarise.
+Figures about how answers came to be take Ranking records, whose hits carry the channels they came from. What has one value per
+query (Constitutional@k, ImportanceRecall@k, Stale@k …) is in the catalogue and is scored like any other measure; here is what
+compares or summarises. If nothing was observed there is no figure: the value is nan, never 0.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
+from ringtrue.measures.lists import share
 from ringtrue.measures.scoring import Answers, Judgments, as_run, score
-from ringtrue.records import Floats, GoldenSet
+from ringtrue.records import Floats, GoldenSet, Ranking
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one channel brought: its share of the final hits, and the share that no other channel had."""
+
+    rate: float
+    unique_rate: float
+    hits: int
+
+
+def channel_contribution(rankings: Iterable[Ranking], *, k: int | None = None) -> dict[str, Contribution]:
+    """Return what each channel contributed to the final hits.
+
+    >>> from ringtrue.records import Hit
+    >>> hits = Hit("a", channels={"bm25": 1}), Hit("b", channels={"bm25": 2, "dense": 1})
+    >>> found = channel_contribution([Ranking("q", hits)])
+    >>> found["bm25"].rate, found["bm25"].unique_rate, found["dense"].rate
+    (1.0, 0.5, 0.5)
+    """
+    total = 0
+    seen: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
+    for ranking in rankings:
+        for hit in ranking.hits[:k]:
+            total += 1
+            seen.update(list(hit.channels))
+            if len(hit.channels) == 1:
+                alone.update(list(hit.channels))
+    return {name: Contribution(seen[name] / total, alone[name] / total, seen[name]) for name in sorted(seen)}
+
+
+def fusion_reorder_rate(rankings: Iterable[Ranking], *, k: int | None = None) -> float:
+    """Return the share of final hits whose final rank differs from their best channel rank; nan without channel ranks."""
+    moved = [
+        rank != min(hit.channels.values())
+        for ranking in rankings
+        for rank, hit in enumerate(ranking.hits[:k], 1)
+        if hit.channels
+    ]
+    return share(sum(moved), len(moved))
+
+
+def expansion_impact(
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    relevant: Mapping[str, Collection[str]] | None = None,
+) -> float:
+    """Return the share of documents found only after expansion; with ``relevant``, of the relevant documents found after it."""
+    new = total = 0
+    for query_id, documents in after.items():
+        wanted = set(documents) if relevant is None else set(documents) & set(relevant.get(query_id, ()))
+        total += len(wanted)
+        new += len(wanted - set(before.get(query_id, ())))
+    return share(new, total)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latency in milliseconds over the answers that have one."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+def latency(values: Iterable[float | None]) -> Latency:
+    """Return mean and percentiles of latencies; a stage is described by passing its own values.
+
+    >>> latency([10.0, 20.0, None]).p50
+    15.0
+    """
+    known = np.array([value for value in values if value is not None], np.float64)
+    if not len(known):
+        return Latency(0, math.nan, math.nan, math.nan, math.nan)
+    p50, p95, p99 = (float(value) for value in np.percentile(known, [50, 95, 99]))
+    return Latency(len(known), float(known.mean()), p50, p95, p99)
+
+
+def error_rate(rankings: Iterable[Ranking]) -> float:
+    """Return the share of queries that ended in an error; nan when nothing was asked."""
+    failed = [ranking.error is not None for ranking in rankings]
+    return share(sum(failed), len(failed))
+
+
+def error_rate_by(rankings: Iterable[Ranking], facts: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, float]:
+    """Return the error rate for each value of a query fact, such as its intent."""
+    groups: dict[str, list[Ranking]] = {}
+    for ranking in rankings:
+        value = facts.get(ranking.query_id, {}).get(name)
+        groups.setdefault("(none)" if value is None else str(value), []).append(ranking)
+    return {value: error_rate(members) for value, members in sorted(groups.items())}
 
 
 @dataclass(frozen=True)
@@ -41,9 +139,9 @@ def abstention(answers: Answers, negative: Collection[str], queries: Collection[
     silent = {query_id for query_id in queries if not shown.get(query_id)}
     deserved = set(negative) & set(queries)
     right = len(silent & deserved)
-    precision, recall = _share(right, len(silent)), _share(right, len(deserved))
-    f1 = _share(2 * right, len(silent) + len(deserved))
-    return Abstention(precision, recall, f1, len(silent), len(deserved), _share(len(silent), len(queries)))
+    precision, recall = share(right, len(silent)), share(right, len(deserved))
+    f1 = share(2 * right, len(silent) + len(deserved))
+    return Abstention(precision, recall, f1, len(silent), len(deserved), share(len(silent), len(queries)))
 
 
 @dataclass(frozen=True)
@@ -134,7 +232,7 @@ def cold_start(answers: Answers, qrels: Judgments, cold: Collection[str], *, rel
     values = dict(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
     first = _mean(value for query_id, value in values.items() if query_id in cold)
     later = _mean(value for query_id, value in values.items() if query_id not in cold)
-    return ColdStart(first, later, first / later if later else math.nan)
+    return ColdStart(first, later, share(first, later))
 
 
 def personalisation_lift(with_session: Answers, without: Answers, qrels: Judgments, *, rel: int | None = None) -> float:
@@ -163,8 +261,4 @@ def _paired(confidence: Sequence[float], correct: Sequence[bool]) -> tuple[Float
 
 def _mean(values: Iterable[float]) -> float:
     defined = [value for value in values if not math.isnan(value)]
-    return sum(defined) / len(defined) if defined else math.nan
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan
+    return share(sum(defined), len(defined))
