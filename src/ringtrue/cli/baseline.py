@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.gate import BASELINE, BaselineFile
-from ringtrue.cli.options import Json, command_group
+from ringtrue.cli.options import BASELINE, BaselineFile, Json, command_group
 from ringtrue.config import load_config
 from ringtrue.errors import REGRESSION, InputError
 

@@ -15,8 +15,8 @@ import typer
 from ringtrue.cli import lib, show
 from ringtrue.cli.comment import posted_comment
 from ringtrue.cli.eval import Asked, Named, settled
-from ringtrue.cli.gate import BASELINE, PolicyOptions, committed
-from ringtrue.cli.options import Json
+from ringtrue.cli.gate import PolicyOptions, committed
+from ringtrue.cli.options import BASELINE, Json
 from ringtrue.config import environment_without_tokens, github, load_config
 from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, RingtrueError
 

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Json, Overwrite, check_new, command_group
+from ringtrue.cli.options import BASELINE, Json, Overwrite, check_new, command_group
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, SpecError
 
 app = command_group("Track what was tried, with its numbers and verdict.")
 FILE = Path("experiments.json")
-BASELINE = Path("ringtrue-baseline.json")
 File = Annotated[Path, typer.Option("--file", "-f", help="The file of experiments.")]
 
 

@@ -11,13 +11,10 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.eval import Asked, ResultOptions, evaluated, settled
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import BASELINE, BaselineFile, Json
 from ringtrue.cli.search import opened
 from ringtrue.config import load_config
 from ringtrue.traffic import marked
-
-BASELINE = Path("ringtrue-baseline.json")
-BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
 
 
 @dataclass(frozen=True)

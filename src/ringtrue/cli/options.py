@@ -18,6 +18,8 @@ from ringtrue.cli import lib, show
 from ringtrue.errors import InputError, MissingInput
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+BASELINE = Path("ringtrue-baseline.json")
+BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 Source = Annotated[str, typer.Argument(metavar="SET", help="A golden set: a file, a folder, or a shipped name such as hotel.")]
 StoreUrl = Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.gate import BASELINE
+from ringtrue.cli.options import BASELINE
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, nearest
 

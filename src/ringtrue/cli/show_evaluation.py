@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringtrue.brief import counted
 from ringtrue.cli import lib, show
-from ringtrue.cli.gate import BASELINE
+from ringtrue.cli.options import BASELINE
 
 BAR = 24
 """Characters of the longest bar."""
