@@ -50,19 +50,18 @@ def add(
         raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
     commit = lib.run.commit_of(Path.cwd(), beside=file)
     arm = None if before is None else lib.experiment.open_arm(before)
-    made = lib.experiment.experiment_of(
-        lib.run.open_run(run),
-        arm,
-        on=_day(day),
-        description=description,
-        config_changes=dict(lib.experiment.given_change(text) for text in change) if change else None,
+    given = lib.experiment.Experiment(
+        "",
+        _day(day).isoformat(),
+        description,
+        dict(lib.experiment.given_change(text) for text in change or ()),
         verdict=lib.experiment.check_verdict(verdict) if verdict else "",
-        measure=measure,
-        policy=lib.verdict.Policy.configured(load_config()),
         commit=commit,
         run=_from(file, run),
-        compared_with=None if before is None else _from(file, before),
+        baseline=None if before is None else _from(file, before),
     )
+    policy = lib.verdict.Policy.configured(load_config())
+    made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])
     if commit is not None:
         show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,42 +31,32 @@ def open_arm(path: Path) -> Evaluation | Baseline:
 def experiment_of(
     evaluation: Evaluation,
     before: Evaluation | Baseline | None,
+    given: Experiment,
     *,
-    on: date,
-    description: str = "",
-    config_changes: Mapping[str, Any] | None = None,
-    verdict: str = "",
     measure: str | None = None,
     policy: Policy | None = None,
-    commit: str | None = None,
-    run: str | None = None,
-    compared_with: str | None = None,
 ) -> Experiment:
-    """Return a run as an experiment without an id, held against what was there ``before``.
+    """Return ``given`` as the experiment of a run, held against what was there ``before``.
 
-    What is not given follows from the two: the changes from their setups, the verdict from gate and comparison, the
-    description from the changes. ``run`` and ``compared_with`` say where the two lie.
+    What it lacks follows from the two: the changes from their setups, the verdict from gate and comparison, the description
+    from the changes.
     """
-    if config_changes is None:
-        setup = before.setup if isinstance(before, Evaluation) else before
-        config_changes = {} if setup is None else changes(setup, evaluation.setup)
-    if not verdict and before is not None:
+    config_changes, verdict = given.config_changes, given.verdict
+    if before is not None and not config_changes:
+        config_changes = changes(before.setup if isinstance(before, Evaluation) else before, evaluation.setup)
+    if before is not None and not verdict:
         verdict = judge(evaluation, before, measure=measure, policy=policy)
         if isinstance(before, Evaluation):
             # It is judged against as if it were a baseline; whoever reads the verdict looks for it under its own name.
-            verdict = verdict.replace(baseline_of(before).name, f"run {compared_with or before.name}")
-    return Experiment(
-        "",
-        on.isoformat(),
-        description or describe(config_changes),
-        config_changes,
-        dict(evaluation.metrics),
-        verdict,
+            verdict = verdict.replace(baseline_of(before).name, f"run {given.baseline or before.name}")
+    return replace(
+        given,
+        description=given.description or describe(config_changes),
+        config_changes=config_changes,
+        metrics=dict(evaluation.metrics),
+        verdict=verdict,
         golden=evaluation.setup.golden.version,
         corpus=evaluation.setup.corpus,
-        commit=commit,
-        run=run,
-        baseline=compared_with,
     )
 
 

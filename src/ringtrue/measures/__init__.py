@@ -43,5 +43,6 @@ from ringtrue.measures.scoring import (
     as_run as as_run,
     average as average,
     check_documents as check_documents,
+    parse_measures as parse_measures,
     score as score,
 )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,6 +26,9 @@ Answers = Run | Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[str]] 
 ZeroRelevant = Literal["exclude", "zero", "one"]
 AverageOver = Literal["judged", "common"]
 Unjudged = Literal["irrelevant", "bounds"]
+_POLICIES: Mapping[str, tuple[str, ...]] = {
+    "zero_relevant": get_args(ZeroRelevant), "average_over": get_args(AverageOver), "unjudged": get_args(Unjudged)
+}  # fmt: skip
 JUDGED = Measure("Judged", at=10)
 
 
@@ -52,33 +55,19 @@ def score(
     every answer first. Raises SpecError for a measure, InputError for ids, grades or scores that cannot be used, and
     CannotDecide if run and judgments share no query.
     """
-    if isinstance(measures, str | Measure) or not isinstance(measures, Iterable):
-        raise InputError(f"measures={measures!r} is no list; write it like ['nDCG@10', 'R@100']")
-    wanted = list(dict.fromkeys(one if isinstance(one, Measure) else Measure.parse(one) for one in measures))
-    if not wanted:
-        raise InputError("no measure is asked for; name at least one, like nDCG@10")
-    _one_of("zero_relevant", zero_relevant, ("exclude", "zero", "one"))
-    _one_of("average_over", average_over, ("judged", "common"))
-    _one_of("unjudged", unjudged, ("irrelevant", "bounds"))
-    for name, value in (("depth", depth), ("rel", rel)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-            raise InputError(f"{name}={value!r} is not a whole number; write one like {name}=2")
-    if depth is not None and depth < 1:
-        raise InputError(f"depth={depth!r} leaves nothing to score; use a whole number above 0")
+    wanted = parse_measures(measures)
+    _check(depth=depth, rel=rel, zero_relevant=zero_relevant, average_over=average_over, unjudged=unjudged)
     answers, judgments = as_run(run), as_qrels(qrels)
-    threshold, top_grade = rel, None
-    known = facts or Facts()
-    strays = 0
+    threshold = rel if rel is not None else qrels.relevance_threshold if isinstance(qrels, GoldenSet) else 1
+    if threshold < 0:
+        raise InputError(f"rel={threshold!r} would count documents that nobody judged; use a grade, 0 or more")
+    known, strays, top_grade = facts or Facts(), 0, None
     if isinstance(qrels, GoldenSet):
         facts = facts or Facts.of(qrels)
         strays = _outside_scope(answers, qrels.scope, facts)
         known = facts.under_one_name(class_names(qrels.equivalence_classes))
-        threshold = qrels.relevance_threshold if rel is None else rel
         top_grade = qrels.scale[1]
         answers, judgments = merge_classes(answers, judgments, qrels.equivalence_classes)
-    threshold = 1 if threshold is None else threshold
-    if threshold < 0:
-        raise InputError(f"rel={threshold!r} would count documents that nobody judged; use a grade, 0 or more")
     aligned = align(answers, judgments, depth=depth, cutoffs=_cutoffs(wanted, depth), top_grade=top_grade)
     chosen = aligned.answered if average_over == "common" else np.ones(len(aligned.query_ids), np.bool_)
     if not aligned.answered.any():  # an arm that did not run has no score; zeros would look like a bad one (M-3)
@@ -100,10 +89,10 @@ def score(
 
     values = np.array([row(measure, aligned, lists) for measure in wanted])
     upper = np.array([best_case(measure) for measure in wanted]) if unjudged == "bounds" else None
-    names = [name for name, kept in zip(aligned.query_ids, chosen.tolist(), strict=True) if kept]
+    names = _names(aligned, chosen)
     return Scores(
         measures=tuple(wanted),
-        query_ids=tuple(names),
+        query_ids=names,
         values=values,
         counted=Counted(
             queries=len(names),
@@ -123,6 +112,27 @@ def score(
         upper=upper,
         facts={} if facts is None else facts.queries,
     )
+
+
+def parse_measures(measures: Iterable[str | Measure]) -> list[Measure]:
+    """Return measures, each once; raises InputError for none, and SpecError for what is none."""
+    if isinstance(measures, str | Measure) or not isinstance(measures, Iterable):
+        raise InputError(f"measures={measures!r} is no list; write it like ['nDCG@10', 'R@100']")
+    wanted = list(dict.fromkeys(one if isinstance(one, Measure) else Measure.parse(one) for one in measures))
+    if not wanted:
+        raise InputError("no measure is asked for; name at least one, like nDCG@10")
+    return wanted
+
+
+def _check(*, depth: int | None, rel: int | None, **policies: str) -> None:
+    for name, value in policies.items():
+        if value not in _POLICIES[name]:
+            raise InputError(f"{name}={value!r} is not known; use {nearest(str(value), _POLICIES[name])}")
+    for name, number in (("depth", depth), ("rel", rel)):
+        if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
+            raise InputError(f"{name}={number!r} is not a whole number; write one like {name}=2")
+    if depth is not None and depth < 1:
+        raise InputError(f"depth={depth!r} leaves nothing to score; use a whole number above 0")
 
 
 def check_documents(run: Run, judgments: Judgments, scores: Scores) -> None:
@@ -220,11 +230,6 @@ def _names(hits: Aligned, chosen: Any) -> tuple[str, ...]:
 def _some(names: Sequence[str]) -> str:
     names = list(dict.fromkeys(names[:100]))
     return ", ".join(f"'{name}'" for name in names[:3]) + (" …" if len(names) > 3 else "") if names else "none"
-
-
-def _one_of(name: str, value: str, legal: tuple[str, ...]) -> None:
-    if value not in legal:
-        raise InputError(f"{name}={value!r} is not known; use {nearest(str(value), legal)}")
 
 
 def as_qrels(judgments: Judgments) -> Qrels:

@@ -22,7 +22,7 @@ from ringtrue.config import cache_folder
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.golden import about_scale, check_grades, content_hash, load
 from ringtrue.golden import split as split_set
-from ringtrue.measures import Measure, Scores, score
+from ringtrue.measures import Measure, Scores, parse_measures, score
 from ringtrue.records import GoldenSet, Query, Ranking
 from ringtrue.retrieve import Collection, Retriever, Source, indexes_of
 from ringtrue.run import preconditions
@@ -100,9 +100,7 @@ def evaluate(
     {'RR': 0.5}
     """
     told = watcher or Watcher()
-    wanted = tuple(dict.fromkeys(one if isinstance(one, Measure) else Measure.parse(one) for one in measures))
-    if not wanted:
-        raise InputError("no measure is asked for; name at least one, like nDCG@10")
+    wanted = tuple(parse_measures(measures))
     if failed not in ("list", "exclude", "zero"):
         raise InputError(f"failed={failed!r} is not known; write 'list', 'exclude' or 'zero'")
     if passes < 1:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 
 import pytest
 
 from made import answers, evaluation, golden_set
 from ringtrue.errors import MissingInput
-from ringtrue.experiment import experiment_of, judge, open_arm
+from ringtrue.experiment import Experiment, experiment_of, judge, open_arm
 from ringtrue.run import save
 from ringtrue.verdict import Policy, baseline_of, write_baseline
 
@@ -75,9 +74,8 @@ def test_x1_runs_on_different_sets_are_undecided() -> None:
 def test_x1_an_experiment_holds_all_that_a_reader_asks_for() -> None:
     before = made(0.5, setup={"retriever": "rrf(bm25, dense, k=60)"})
     after = made(0.9, setup={"retriever": "rrf(bm25, dense, k=30)"})
-    found = experiment_of(
-        after, before, on=date(2026, 11, 16), policy=NO_FLOORS, commit="abc-dirty", run="runs/b", compared_with="runs/a"
-    )
+    given = Experiment("", "2026-11-16", "", commit="abc-dirty", run="runs/b", baseline="runs/a")
+    found = experiment_of(after, before, given, policy=NO_FLOORS)
     assert found.id == ""
     assert found.date == "2026-11-16"
     assert found.description == "rrf.k = 30"
@@ -86,9 +84,8 @@ def test_x1_an_experiment_holds_all_that_a_reader_asks_for() -> None:
     assert found.decision == "ACCEPTED"
     assert (found.golden, found.corpus, found.commit) == ("made-v1.0.0", "c0ffee", "abc-dirty")
     assert (found.run, found.baseline) == ("runs/b", "runs/a")
-    by_hand = experiment_of(
-        after, None, on=date(2026, 11, 16), description="wider", config_changes={"n": 1}, verdict="REJECTED (no)"
-    )
+    given = Experiment("", "2026-11-16", "wider", {"n": 1}, verdict="REJECTED (no)")
+    by_hand = experiment_of(after, None, given)
     assert (by_hand.description, by_hand.config_changes, by_hand.verdict) == ("wider", {"n": 1}, "REJECTED (no)")
 
 

@@ -30,6 +30,7 @@ from ringtrue.retrieve.channels.bm25 import MAX_TERMS, analyser
 from ringtrue.retrieve.channels.dense import Dense
 from ringtrue.retrieve.chunk import sentences
 from ringtrue.retrieve.documents import DocumentStore, inside, scope_values
+from ringtrue.retrieve.encode import DEFAULT_MODEL
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import notes
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
@@ -270,7 +271,7 @@ class PassageRetriever:
         self,
         collection: DocumentStore,
         *,
-        model: str,
+        model: str = DEFAULT_MODEL,
         language: str = "english",
         group: Sequence[str] = (),
         words: float = 1.0,

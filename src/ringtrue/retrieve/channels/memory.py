@@ -24,7 +24,6 @@ from ringtrue.records import Document, Hit, Stage
 from ringtrue.retrieve.channels.context import PassageRetriever
 from ringtrue.retrieve.channels.trigger import Trigger
 from ringtrue.retrieve.documents import DocumentStore, inside
-from ringtrue.retrieve.encode import DEFAULT_MODEL
 from ringtrue.retrieve.fuse import Fusion, Lists
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import unobserved
@@ -232,19 +231,11 @@ class Hooked:
     """The index of the hook over a collection's documents, asked as ``ringtrue memory search`` and the MCP server ask it.
 
     Nothing is past its retention here: that depends on the hour, and an evaluation must give the same answer tomorrow.
-    ``session`` is the paths of files used last, which count where the settings say so.
+    ``session`` is the paths of files used last.
     """
 
-    def __init__(
-        self,
-        collection: DocumentStore,
-        *,
-        strategy: str,
-        settings: Settings | None = None,
-        name: str = "memory",
-    ) -> None:
+    def __init__(self, collection: DocumentStore, *, strategy: str, name: str = "memory") -> None:
         self.collection, self.strategy, self.name = collection, strategy, name
-        self.settings = Settings() if settings is None else settings
         self._memories = CachedView(collection, self._read)
         self._lock = threading.Lock()
         self._opened: tuple[object, dict[tuple[tuple[str, str], ...], Index]] = (None, {})
@@ -264,7 +255,7 @@ class Hooked:
             if key not in indexes:
                 if len(indexes) >= _SCOPES:
                     indexes.clear()
-                indexes[key] = Index([memory for memory, facts in memories if inside(facts, wanted)], self.settings)
+                indexes[key] = Index([memory for memory, facts in memories if inside(facts, wanted)], Settings())
             found = indexes[key].on_demand(plain(text), k=k, now=0.0, strategy=self.strategy, session=tuple(session or ()))
         return from_channel(self.name, ((one.memory.id, one.score) for one in found))
 
@@ -273,21 +264,19 @@ def open_memory(
     collection: DocumentStore,
     *,
     strategy: str = "hybrid",
-    model: str = DEFAULT_MODEL,
-    language: str = "english",
-    group: Sequence[str] = (),
-    words: float = 1.0,
-    meaning: float = 1.0,
     constitutional: bool = False,
     name: str = "memory",
+    **options: Any,
 ) -> Retriever:
-    """Return the memory retriever of a strategy over a collection; raises InputError for a strategy that is not known."""
+    """Return the memory retriever of a strategy over a collection; raises InputError for a strategy that is not known.
+
+    The options are those of ``PassageRetriever``.
+    """
     if strategy not in STRATEGIES:
         raise InputError(f"memory has no strategy '{strategy}'; use {nearest(strategy, STRATEGIES)}")
     if strategy != "hybrid":
         return Hooked(collection, strategy=strategy, name=name)
-    passages = PassageRetriever(collection, model=model, language=language, group=group, words=words, meaning=meaning)
-    return MemoryFusion(passages, collection, constitutional=constitutional, name=name)
+    return MemoryFusion(PassageRetriever(collection, **options), collection, constitutional=constitutional, name=name)
 
 
 @contextmanager

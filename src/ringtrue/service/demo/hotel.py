@@ -155,7 +155,8 @@ class Hotel:
     def try_out(self, before: str, after: str, description: str, at: datetime) -> None:
         """Keep an experiment: one retriever in place of another."""
         sides = self.evaluation(after, at), self.evaluation(before, at)
-        self._track([experiment_of(*sides, on=at.date(), description=description, policy=POLICY, compared_with=before)], at)
+        given = Experiment("", at.date().isoformat(), description, baseline=before)
+        self._track([experiment_of(*sides, given, policy=POLICY)], at)
 
     def sweep(self, at: datetime) -> str:
         """Try the settings of the fusion, keep every trial, and return the best retriever other than the baseline."""
