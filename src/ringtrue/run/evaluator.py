@@ -28,9 +28,9 @@ from ringtrue.retrieve import Collection, Retriever, Source, indexes_of
 from ringtrue.run import preconditions
 from ringtrue.run.ask import Answer, Question, ask_all
 from ringtrue.run.cache import AnswerJournal, ResultCache, key_of
-from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Setup
+from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Precondition, Setup
 from ringtrue.run.figures import Failed, about_chunks, figures_of, how_answered, misspelt, session_lift
-from ringtrue.run.ids import mapped, mapping, unmapping
+from ringtrue.run.ids import IdOf, mapped, mapping, same, unmapping
 from ringtrue.run.parts import blame, relevant_total
 from ringtrue.run.parts import components as components_of
 from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, routed
@@ -149,105 +149,48 @@ def evaluate(
     if cacheable and (found := kept.get(key)) is not None:
         return replace(found, name=subjects.name)
 
+    plan = _Plan(
+        whole, asked, subjects, wanted, depth, id_of, allowed, failed, session, timeout,
+        workers or min(one.workers for one in subjects.all), not any(one.replays for one in subjects.all),
+    )  # fmt: skip
     questions = _questions(asked, subjects, k=depth, session=session, scope=scope)
-    at_once = workers or min(one.workers for one in subjects.all)
-    timed = not any(one.replays for one in subjects.all)
-    if warmup and timed:
+    if warmup and plan.timed:
         # Loading models and opening connections is nobody's latency; an error is one when it counts.
         with suppress(CannotDecide):
             ask_all(questions[:warmup], timeout=timeout, retries=0, timed=False)
     journal = AnswerJournal(kept.folder / f"{key}.answers.jsonl")
     before = journal.read() if resume or cacheable else {}
-    open_ = [question for question in questions if question.query_id not in before]
+    left = [question for question in questions if question.query_id not in before]
     told.start("searching", len(questions))
-    told.step(len(questions) - len(open_))
-    with journal.writing() as note:
-
-        def done(answer: Answer) -> None:
-            note(answer)
-            told.step(1)
-
-        fresh = ask_all(open_, workers=at_once, timeout=timeout, retries=retries, timed=timed, done=done) if open_ else []
-    repeats = _timed_again(open_, passes - 1, workers=at_once, timeout=timeout, told=told) if timed else {}
-    answers = before | {answer.ranking.query_id: answer for answer in fresh}
-
-    rankings = tuple(answers[query.query_id].ranking for query in asked.queries)
-    if ids is not None:
-        rankings = tuple(replace(ranking, hits=mapped(ranking.hits, id_of)) for ranking in rankings)
-    met += preconditions.settle(preconditions.after(rankings, asked, wanted, visible=subjects.visible), allowed)
-    errors = [ranking.error for ranking in rankings if ranking.error is not None]
-    if failed == "zero":
-        rankings = tuple(replace(one, error=None, hits=()) if one.error is not None else one for one in rankings)
-    answered, unjudged = _answered(asked, rankings)
-    known = {query.query_id for query in answered.queries}
-    scored = [one for one in rankings if one.query_id in known]
-    scores = score(scored, answered, wanted)
-    seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
-    parts: tuple[Component, ...] = ()
-    if components and len(subjects.all) == 1:
-        parts = components_of(subjects.all[0].retriever, answered, wanted, k=depth, rankings=rankings, seen=seen, id_of=id_of)
-    deep = preconditions.deepest(wanted) or 0
-
-    def reaches(rank: int) -> bool:
-        return rank <= deep or (rank <= depth and preconditions.reaches(rank, rankings, asked, subjects))
-
-    figures = figures_of(scored, answered, reaches)
-    if session and all(one.in_process for one in subjects.all):
-        figures |= session_lift(questions, scored, answered, timeout=timeout, id_of=id_of)
-    said = subjects.passages((hit.doc_id for ranking in rankings for hit in ranking.hits[:READ]), id_of=id_of)
-    made = Evaluation(
-        name=subjects.name,
-        setup=Setup(
-            retriever=subjects.text,
-            config=subjects.config,
-            fingerprint=subjects.fingerprint,
-            golden=Origin.of(asked),
-            k=depth,
-            measures=tuple(str(measure) for measure in wanted),
-            recorded_at=(now or datetime.now(UTC)).isoformat(timespec="seconds"),
-            ringtrue=version_of("ringtrue"),
-            machine=machine(),
-            workers=at_once,
-            sample=sample,
-            session=session,
-            corpus=subjects.corpus,
-            preconditions=tuple(dict.fromkeys(met)),
-        ),
-        queries=asked.queries,
-        qrels=asked.qrels,
-        titles=_titles(asked, subjects, rankings) | {doc_id: title for doc_id, (title, _) in said.items() if title},
-        texts={doc_id: text for doc_id, (_, text) in said.items() if text},
-        rankings=rankings,
-        scores=scores,
-        intervals=intervals_of(scores),
-        figures=figures,
-        components=parts,
-        losses=blame(
-            answered,
-            rankings,
-            k=blame_at,
-            seen=seen,
-            in_corpus=subjects.contains(id_of),
-            id_of=id_of,
-            chunks=_chunks_named(asked, subjects),
-        ),
-        classes=asked.equivalence_classes,
-        repeats=repeats,
-        relevant=relevant_total(answered, rankings),
-        notes=(
-            *how_answered(
-                errors, len(rankings), resumed=len(before), met=met, timed=timed, complete=subjects.complete, failed=failed
-            ),
-            *about_scale(whole),
-            *(about_chunks(asked, rankings) if any(str(measure) == "Top1Chunk" for measure in wanted) else ()),
-            *([] if all(one.status == "met" for one in met if one.name == "documents") else misspelt(asked, rankings)),
-            *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
-            *scores.counted.notes(),
-        ),
-    )
-    if cacheable and not errors:
+    told.step(len(questions) - len(left))
+    answers = before | _asked(plan, left, journal, retries=retries, told=told)
+    repeats = _timed_again(plan, left, passes - 1, told=told) if plan.timed else {}
+    made = _evaluation(plan, questions, answers, met, components=components, blame_at=blame_at, resumed=len(before))
+    recorded_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+    made = replace(made, setup=replace(made.setup, recorded_at=recorded_at, sample=sample), repeats=repeats)
+    if cacheable and not any(answer.ranking.error for answer in answers.values()):
         kept.put(key, made)
     return made
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """An evaluation as it is settled before its first question."""
+
+    whole: GoldenSet
+    golden: GoldenSet
+    """The part of the set that is asked."""
+    subjects: Routed
+    measures: tuple[Measure, ...]
+    k: int
+    id_of: IdOf
+    allowed: frozenset[str]
+    failed: Failed
+    session: bool
+    timeout: float
+    workers: int
+    timed: bool
+    """False if answers come from a file, whose time says nothing."""
 
 
 def machine() -> str:
@@ -346,9 +289,22 @@ def _check_session(subject: Subject) -> None:
         raise InputError(f"{subject.name} takes no session; evaluate without --session, or give it a parameter session=None")
 
 
-def _timed_again(
-    questions: Sequence[Question], passes: int, *, workers: int, timeout: float, told: Watcher
-) -> dict[str, tuple[float, ...]]:
+def _asked(
+    plan: _Plan, questions: Sequence[Question], journal: AnswerJournal, *, retries: int, told: Watcher
+) -> dict[str, Answer]:
+    """Return the answers by query, each written to the journal as it comes."""
+    with journal.writing() as note:
+
+        def done(answer: Answer) -> None:
+            note(answer)
+            told.step(1)
+
+        options: dict[str, Any] = {"workers": plan.workers, "timeout": plan.timeout, "timed": plan.timed}
+        answers = ask_all(questions, **options, retries=retries, done=done) if questions else []
+    return {answer.ranking.query_id: answer for answer in answers}
+
+
+def _timed_again(plan: _Plan, questions: Sequence[Question], passes: int, *, told: Watcher) -> dict[str, tuple[float, ...]]:
     """Ask all questions again, for their times alone; an answer that fails is not timed.
 
     Raises CannotDecide if the search stops answering.
@@ -356,13 +312,100 @@ def _timed_again(
     times: dict[str, list[float]] = {}
     for number in range(2, passes + 2 if questions else 0):
         told.start(f"timing pass {number}", len(questions))
-        for answer in ask_all(questions, workers=workers, timeout=timeout, retries=0, done=lambda _: told.step(1)):
+        again = ask_all(questions, workers=plan.workers, timeout=plan.timeout, retries=0, done=lambda _: told.step(1))
+        for answer in again:
             if answer.ranking.latency_ms is not None:
                 times.setdefault(answer.ranking.query_id, []).append(answer.ranking.latency_ms)
     return {query: tuple(found) for query, found in times.items()}
 
 
 # ── what comes of it ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _evaluation(
+    plan: _Plan,
+    questions: Sequence[Question],
+    answers: Mapping[str, Answer],
+    met: tuple[Precondition, ...],
+    *,
+    components: bool,
+    blame_at: int,
+    resumed: int,
+) -> Evaluation:
+    """Return what comes of the answers; raises CannotDecide if a precondition fails in them, or none can be scored."""
+    golden, subjects, id_of = plan.golden, plan.subjects, plan.id_of
+    rankings = tuple(answers[query.query_id].ranking for query in golden.queries)
+    if id_of is not same:
+        rankings = tuple(replace(ranking, hits=mapped(ranking.hits, id_of)) for ranking in rankings)
+    met += preconditions.settle(preconditions.after(rankings, golden, plan.measures, visible=subjects.visible), plan.allowed)
+    errors = [ranking.error for ranking in rankings if ranking.error is not None]
+    if plan.failed == "zero":
+        rankings = tuple(replace(one, error=None, hits=()) if one.error is not None else one for one in rankings)
+    answered, unjudged = _answered(golden, rankings)
+    known = {query.query_id for query in answered.queries}
+    scored = [one for one in rankings if one.query_id in known]
+    scores = score(scored, answered, plan.measures)
+    seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
+    more: dict[str, Any] = {"seen": seen, "id_of": id_of}
+    parts: tuple[Component, ...] = ()
+    if components and len(subjects.all) == 1:
+        parts = components_of(subjects.all[0].retriever, answered, plan.measures, k=plan.k, rankings=rankings, **more)
+    figures = figures_of(scored, answered, lambda rank: _reaches(plan, rank, rankings))
+    if plan.session and all(one.in_process for one in subjects.all):
+        figures |= session_lift(questions, scored, answered, timeout=plan.timeout, id_of=id_of)
+    more |= {"in_corpus": subjects.contains(id_of), "chunks": _chunks_named(golden, subjects)}
+    said = subjects.passages((hit.doc_id for ranking in rankings for hit in ranking.hits[:READ]), id_of=id_of)
+    return Evaluation(
+        name=subjects.name,
+        setup=_setup(plan, met),
+        queries=golden.queries,
+        qrels=golden.qrels,
+        titles=_titles(golden, subjects, rankings) | {doc_id: title for doc_id, (title, _) in said.items() if title},
+        texts={doc_id: text for doc_id, (_, text) in said.items() if text},
+        rankings=rankings,
+        scores=scores,
+        intervals=intervals_of(scores),
+        figures=figures,
+        components=parts,
+        losses=blame(answered, rankings, k=blame_at, **more),
+        classes=golden.equivalence_classes,
+        relevant=relevant_total(answered, rankings),
+        notes=(
+            *how_answered(
+                errors, len(rankings), plan.failed, resumed=resumed, met=met, timed=plan.timed, complete=subjects.complete
+            ),
+            *about_scale(plan.whole),
+            *(about_chunks(golden, rankings) if any(str(measure) == "Top1Chunk" for measure in plan.measures) else ()),
+            *([] if all(one.status == "met" for one in met if one.name == "documents") else misspelt(golden, rankings)),
+            *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
+            *scores.counted.notes(),
+        ),
+    )
+
+
+def _reaches(plan: _Plan, rank: int, rankings: Sequence[Ranking]) -> bool:
+    """Return whether a figure may look down to a rank: measures do, or nothing is known to cut the answers above it."""
+    if rank <= (preconditions.deepest(plan.measures) or 0):
+        return True
+    return rank <= plan.k and preconditions.reaches(rank, rankings, plan.golden, plan.subjects)
+
+
+def _setup(plan: _Plan, met: Iterable[Precondition]) -> Setup:
+    return Setup(
+        retriever=plan.subjects.text,
+        config=plan.subjects.config,
+        fingerprint=plan.subjects.fingerprint,
+        golden=Origin.of(plan.golden),
+        k=plan.k,
+        measures=tuple(str(measure) for measure in plan.measures),
+        recorded_at="",
+        ringtrue=version_of("ringtrue"),
+        machine=machine(),
+        workers=plan.workers,
+        session=plan.session,
+        corpus=plan.subjects.corpus,
+        preconditions=tuple(dict.fromkeys(met)),
+    )
 
 
 def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> tuple[GoldenSet, int]:

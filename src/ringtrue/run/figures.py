@@ -73,14 +73,7 @@ def session_lift(
 
 
 def how_answered(
-    errors: Sequence[str],
-    asked: int,
-    *,
-    resumed: int,
-    met: Iterable[Precondition],
-    timed: bool,
-    complete: bool,
-    failed: Failed,
+    errors: Sequence[str], asked: int, failed: Failed, *, resumed: int, met: Iterable[Precondition], timed: bool, complete: bool
 ) -> Iterator[str]:
     """Yield one plain sentence for everything that readers should know about how the answers were made."""
     if errors:

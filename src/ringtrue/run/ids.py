@@ -12,6 +12,11 @@ from ringtrue.records import Hit
 IdOf = Callable[[str], str]
 
 
+def same(doc_id: str) -> str:
+    """Return the id as it is."""
+    return doc_id
+
+
 def mapping(pattern: str | IdOf | None) -> IdOf:
     """Return how ids of the system become ids of the set: by the first group of a regular expression, or by a function.
 
@@ -21,7 +26,7 @@ def mapping(pattern: str | IdOf | None) -> IdOf:
     'pool'
     """
     if pattern is None:
-        return lambda doc_id: doc_id
+        return same
     if callable(pattern):
         return pattern
     try:
@@ -52,7 +57,7 @@ def unmapping(pattern: str | IdOf | None) -> IdOf | None:
     'golden:hotel:pool'
     """
     if pattern is None:
-        return lambda doc_id: doc_id
+        return same
     if callable(pattern):
         return None
     fixed = r"(?:[^\\.^$*+?{}\[\]|()]|\\\W)*"
