@@ -110,7 +110,7 @@ def _welch(gap: float, parts: Sequence[Floats]) -> float:
 
 
 def gains(baseline: Evaluation, best: Evaluation, measure: str) -> Floats:
-    """Return what the best gained on every query, above 0 where it is better."""
+    """Return what the best gained on every query, above 0 if it is better."""
     then = dict(zip(baseline.scores.query_ids, baseline.scores.of(measure).tolist(), strict=True))
     now = dict(zip(best.scores.query_ids, best.scores.of(measure).tolist(), strict=True))
     return upside(measure) * np.array([now[query] - then[query] for query in then if query in now])

@@ -92,7 +92,7 @@ def judge(
 
 
 def _failed_before(check: Check, earlier: tuple[Check, ...], baseline: Baseline) -> bool:
-    """True where an absolute rule was missed already: the change did not cause it."""
+    """True if an absolute rule was missed already: the change did not cause it."""
     if any((old.rule, old.measure, old.slice) == (check.rule, check.measure, check.slice) for old in earlier):
         return True
     if check.threshold is None or check.slice is not None:
@@ -117,7 +117,7 @@ def _reason(found: Comparison) -> str:
 
 
 def changes(before: Setup | Baseline, after: Setup | Baseline) -> dict[str, Any]:
-    """Return every setting of ``after`` that ``before`` has otherwise; None where it has none any more."""
+    """Return every setting of ``after`` that ``before`` has otherwise; None if it has none any more."""
     found = text_changes(before.retriever, after.retriever, "retriever")
     old, new = _flat(before.config), _flat(after.config)
     for name in dict.fromkeys((*old, *new)):
@@ -150,7 +150,7 @@ def text_changes(before: str, after: str, name: str, *, inside: str | None = Non
 
 
 def _options(old: Sequence[Expression], new: Sequence[Expression], path: str) -> dict[str, Any] | None:
-    """Return the options that differ between parts side by side; None where the two are not built alike."""
+    """Return the options that differ between parts side by side; None if the two are not built alike."""
     if [part.name for part in old] != [part.name for part in new]:
         return None
     found: dict[str, Any] = {}

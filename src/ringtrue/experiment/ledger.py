@@ -74,7 +74,7 @@ class Experiment:
 
     @property
     def decision(self) -> Decision | None:
-        """The first word of the verdict; None where it has another form."""
+        """The first word of the verdict; None if it has another form."""
         word = self.verdict.split("(")[0].strip()
         return word if word in ("ACCEPTED", "REJECTED", "UNDECIDED") else None  # type: ignore[return-value]
 
@@ -126,12 +126,12 @@ def _number(value: Any, place: Place) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.error(f"{value!r:.60} is no number", "write a number, or null where it is not known")
+        raise place.error(f"{value!r:.60} is no number", "write a number, or null if it is not known")
     return value  # a whole number stays one, so that a file read and written is the same file
 
 
 def check_verdict(text: str) -> str:
-    """Return a verdict that somebody wrote by hand; raises InputError where decision or reason is missing.
+    """Return a verdict that somebody wrote by hand; raises InputError if decision or reason is missing.
 
     >>> check_verdict("rejected (too slow)")
     'REJECTED (too slow)'

@@ -34,7 +34,7 @@ class Trial:
     """Mean of the measure."""
     per_query: Mapping[str, float] = field(repr=False)
     reused: bool = False
-    """True where the values come from an earlier sweep."""
+    """True if the values come from an earlier sweep."""
 
     @property
     def values(self) -> Mapping[str, Value]:
@@ -61,11 +61,11 @@ class Undefined:
 
     @property
     def unfair(self) -> bool:
-        """True where the best leaves more queries out of its mean than the baseline: the hard ones may be among them."""
+        """True if the best leaves more queries out of its mean than the baseline: the hard ones may be among them."""
         return self.best > self.baseline
 
     def sentence(self, measure: str, part: str) -> str:
-        """Return the same in plain words; empty where every query has a value on both sides."""
+        """Return the same in plain words; empty if every query has a value on both sides."""
         if not self.baseline and not self.best:
             return ""
         return (
@@ -118,7 +118,7 @@ class Overfitting:
     held_out_gain: float
     gap: float
     p: float
-    """Chance of a gap this large if both parts gained alike (Welch's t test, one-sided); nan where too few queries tell."""
+    """Chance of a gap this large if both parts gained alike (Welch's t test, one-sided); nan if too few queries tell."""
     flagged: bool
 
 
@@ -136,10 +136,10 @@ class Sweep:
     impossible: tuple[Impossible, ...]
     baseline: Point
     best: Trial | None
-    """None where no trial beat the baseline."""
+    """None if no trial beat the baseline."""
     tuning: Tuning
     held_out: HeldOut | None
-    """None where there was nothing that could be confirmed; the held-out part was then not looked at."""
+    """None if there was nothing that could be confirmed; the held-out part was then not looked at."""
     overfitting: Overfitting | None
     outcome: Outcome
     sentence: str
@@ -153,7 +153,7 @@ class Sweep:
 
     @property
     def lower_is_better(self) -> bool:
-        """True where the best trial is the one with the lowest value."""
+        """True if the best trial is the one with the lowest value."""
         return Measure.parse(self.measure).definition.lower_is_better
 
 
@@ -200,7 +200,7 @@ def effect_of(parameter: str, trials: Sequence[Trial], *, lower_is_better: bool)
 
 
 def _noise(members: Sequence[Trial], trials: Sequence[Trial], mean: float) -> tuple[float, float]:
-    """Return the interval around a mean, nan where too few queries tell; pairing by query takes out that some are harder."""
+    """Return the interval around a mean, nan if too few queries tell; pairing by query takes out that some are harder."""
     queries = [query for query in trials[0].per_query if all(query in trial.per_query for trial in trials)]
     if len(queries) < 2:
         return math.nan, math.nan

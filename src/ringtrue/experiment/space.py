@@ -72,7 +72,7 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """True where only whole numbers are meant."""
+        """True if only whole numbers are meant."""
         return all(isinstance(value, int) for value in (self.low, self.high, self.step or 0))
 
     def grid(self) -> tuple[Value, ...]:
@@ -83,7 +83,7 @@ class Range:
         return tuple(dict.fromkeys(self.settled(value) for value in spaced(self.low, self.high, GRID_POINTS).tolist()))
 
     def count(self) -> int | None:
-        """Return how many values there are; None where they have no number that means something."""
+        """Return how many values there are; None if they have no number that means something."""
         return len(self.grid()) if self.step is not None else int(self.high) - int(self.low) + 1 if self.whole else None
 
     def draw(self, rng: np.random.Generator) -> Value:
@@ -227,7 +227,7 @@ class Space:
         return self.point({parameter.name: parameter.grid()[0] for parameter in self.parameters})
 
     def grid(self) -> Iterator[Point]:
-        """Yield every combination; raises InputError where they are too many."""
+        """Yield every combination; raises InputError if they are too many."""
         columns = [parameter.grid() for parameter in self.parameters]
         count = math.prod(len(column) for column in columns)
         if count > MOST:
@@ -236,7 +236,7 @@ class Space:
             yield self.point(dict(zip((parameter.name for parameter in self.parameters), values, strict=True)))
 
     def count(self) -> int | None:
-        """Return how many points there are; None where a parameter may take any number of a range."""
+        """Return how many points there are; None if a parameter may take any number of a range."""
         counts = [parameter.count() for parameter in self.parameters]
         return math.prod(count for count in counts if count is not None) if None not in counts else None
 
@@ -260,7 +260,7 @@ Walk = Generator[Point, float | None, None]
 def walk(space: Space, method: str, *, trials: int | None, seed: int) -> Walk:
     """Return the points of a method, each once; ``trials`` bounds how many (a grid has all of them unless told otherwise).
 
-    Raises InputError for an unknown method or number, MissingInput where Optuna is not installed.
+    Raises InputError for an unknown method or number, MissingInput if Optuna is not installed.
     """
     if method not in METHODS:
         raise InputError(f"there is no method '{method}'; use {nearest(method, METHODS)}")

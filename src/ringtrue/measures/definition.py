@@ -349,7 +349,7 @@ class Measure:
 
     @property
     def trec(self) -> str | None:
-        """trec_eval's name for exactly this measure, or None where it has none."""
+        """trec_eval's name for exactly this measure, or None if it has none."""
         bare, cut = self.definition.trec
         template = bare if self.at is None else cut
         return None if template is None or self.options else template.format(k=self.at)

@@ -227,7 +227,7 @@ class ColdStart:
 
 
 def cold_start(answers: Answers, qrels: Judgments, cold: Collection[str], *, rel: int | None = None) -> ColdStart:
-    """Return MRR over the cold queries, over the others, and their ratio (nan where either is not defined)."""
+    """Return MRR over the cold queries, over the others, and their ratio (nan if either is not defined)."""
     scores = score(answers, qrels, ["RR"], rel=rel)
     values = dict(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
     first = _mean(value for query_id, value in values.items() if query_id in cold)

@@ -28,7 +28,7 @@ def _found(hits: Aligned, k: int | None, rel: int) -> NDArray[np.bool_]:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Return part ÷ whole, nan where the whole is 0."""
+    """Return part ÷ whole, nan if the whole is 0."""
     ratio = np.full(len(whole), np.nan)
     np.divide(part, whole, out=ratio, where=whole > 0)
     return ratio

@@ -297,7 +297,7 @@ class Counted:
         notes = []
         if self.missing:
             shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
-            fate = "score 0 (undefined where lower is better)"
+            fate = "score 0 (undefined if lower is better)"
             notes.append(f"{len(self.missing)} judged queries are missing from the run and {fate}: {shown}")
         if self.without_relevant:
             fate = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}[self.zero_relevant]
@@ -327,7 +327,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Values per measure and query; nan where a value is not defined, and never 0 in its place."""
+    """Values per measure and query; nan if a value is not defined, and never 0 in its place."""
 
     measures: tuple[Measure, ...]
     query_ids: tuple[str, ...]
@@ -349,7 +349,7 @@ class Scores:
 
     @cached_property
     def aggregate(self) -> dict[str, float]:
-        """Return ``{measure: mean}``; nan where no query has a defined value."""
+        """Return ``{measure: mean}``; nan if no query has a defined value."""
         return {str(measure): average(measure, row) for measure, row in zip(self.measures, self.values, strict=True)}
 
     @cached_property

@@ -28,7 +28,7 @@ def rrf(lists: Lists, *, k: float = 60, w: Sequence[float] | None = None) -> dic
 
 
 def scored(hits: Sequence[Hit]) -> list[float]:
-    """Return the scores of a list; where one has none, or the scores contradict the order, the order speaks: n, n − 1 … 1."""
+    """Return the scores of a list; if one has none, or the scores contradict the order, the order speaks: n, n − 1 … 1."""
     scores = [hit.score for hit in hits]
     if all(above >= below for above, below in pairwise(scores)) and not any(map(math.isnan, scores)):
         return scores

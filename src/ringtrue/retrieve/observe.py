@@ -74,13 +74,13 @@ class Observed:
 
     @property
     def root(self) -> Seen | None:
-        """The one question's tree; None where nothing with parts was asked, or more than one thing."""
+        """The one question's tree; None if nothing with parts was asked, or more than one thing."""
         trees = self.trees
         return trees[0] if len(trees) == 1 else None
 
     @property
     def trees(self) -> tuple[Seen, ...]:
-        """One tree for each question of the one call; empty where there was none, or more than one."""
+        """One tree for each question of the one call; empty if there was none, or more than one."""
         return self._calls[0][1] if len(self._calls) == 1 else ()
 
     def by(self, owner: object) -> tuple[Seen, ...]:

@@ -245,7 +245,7 @@ class LlmRerank(RerankEndpoint):
 
 
 def _numbers(who: str, rows: Sequence[Any], index: str, names: Sequence[str], places: range) -> list[float]:
-    """Return one number for each place; raises BadAnswer where one is missing, comes twice or is unknown."""
+    """Return one number for each place; raises BadAnswer if one is missing, comes twice or is unknown."""
     found: dict[int, float] = {}
     for row in rows:
         facts = row if isinstance(row, dict) else {}

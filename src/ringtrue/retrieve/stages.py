@@ -54,7 +54,7 @@ class Step(Protocol):
 def relevance(hits: Sequence[Hit]) -> Floats:
     """Return how relevant each hit is, from 0 (the last) to 1 (the first), never rising from one to the next.
 
-    Scores are used by their place between the lowest and the highest; where all are equal each is 1. Where a hit has no
+    Scores are used by their place between the lowest and the highest; if all are equal each is 1. If a hit has no
     score, or the scores contradict the order (distances do), the order is the truth: the first of four is 1, then 0.75, 0.5,
     0.25.
 
@@ -312,8 +312,8 @@ class Threshold:
     """Keeps the hits that are good enough; an empty answer is an answer.
 
     ``min`` keeps scores of at least that; ``relative`` those of at least that share of the best; ``gap`` ends the list before
-    the first hit whose score lies more than that share below the one before it. Where several are given, all must hold.
-    A share of a best score below 0 is an error. Where scores fall with the rank, a larger ``k`` only lengthens the answer.
+    the first hit whose score lies more than that share below the one before it. If several are given, all must hold.
+    A share of a best score below 0 is an error. If scores fall with the rank, a larger ``k`` only lengthens the answer.
     """
 
     name = "threshold"

@@ -41,7 +41,7 @@ class ResultCache:
     limit: int = LIMIT
 
     def get(self, key: str) -> Evaluation | None:
-        """Return the result of a key, marked as cached; None where there is none that can be read."""
+        """Return the result of a key, marked as cached; None if there is none that can be read."""
         place = self.folder / key
         if not (place / "run.json").is_file():
             return None

@@ -12,7 +12,7 @@ PATIENCE = 20.0
 def commit_of(folder: Path, *, beside: Path | None = None) -> str | None:
     """Return the commit checked out around ``folder``, with ``-dirty`` where tracked files were changed since.
 
-    ``beside`` is a file whose own changes do not count: the list of experiments changes with every entry. None where there is
+    ``beside`` is a file whose own changes do not count: the list of experiments changes with every entry. None if there is
     no git, no repository or no commit yet.
     """
     commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")

@@ -108,7 +108,7 @@ class Setup:
     config: Mapping[str, Any]
     """What it is made of: embedding_model, chunking, fusion, reranker, and what else its author declares."""
     fingerprint: str
-    """Hash of retriever, configuration, code and model versions; '' where they cannot be known (E-5)."""
+    """Hash of retriever, configuration, code and model versions; '' if they cannot be known (E-5)."""
     golden: Origin
     k: int
     """Hits asked for."""
@@ -123,7 +123,7 @@ class Setup:
     sample: float = 1.0
     session: bool = False
     corpus: str | None = None
-    """Hash of the documents that were searched; None where they are out of sight."""
+    """Hash of the documents that were searched; None if they are out of sight."""
     preconditions: tuple[Precondition, ...] = ()
     search: str = ""
     """The retriever as the user wrote it, if the run has a name of its own."""
@@ -170,9 +170,9 @@ class Loss:
     stage: LossStage
     k: int
     rank: int | None = None
-    """Its final rank beyond k; None where it is in no final list."""
+    """Its final rank beyond k; None if it is in no final list."""
     ranks: Mapping[str, int] = field(default_factory=dict)
-    """Its rank along the way, by the name of the channel or step, in their order; absent where it was not listed."""
+    """Its rank along the way, by the name of the channel or step, in their order; absent if it was not listed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,7 +48,7 @@ class Watcher:
     """Who is told how an evaluation goes: a progress bar, or nobody. What it raises ends the evaluation at that step."""
 
     start: Callable[[str, int], None] = lambda what, total: None
-    """Called with what begins and how many steps it has; 0 where that is not known."""
+    """Called with what begins and how many steps it has; 0 if that is not known."""
     step: Callable[[int], None] = lambda count: None
 
 
@@ -90,7 +90,7 @@ def evaluate(
     before the preconditions hold (E-2); ``allow`` names those that need not. A query that fails is listed with its error and
     left out of the means, unless ``failed='zero'`` counts it as an empty answer. ``passes`` asks every query so many times, to
     time more answers; the first pass is scored. ``version`` vouches for a system whose state
-    cannot be seen, so that its result may be cached. Raises InputError, and CannotDecide where no honest number exists.
+    cannot be seen, so that its result may be cached. Raises InputError, and CannotDecide if no honest number exists.
 
     >>> from ringtrue.records import Document, Judgment
     >>> pool, spa = Document("pool", "an indoor pool"), Document("spa", "sauna and massage")
@@ -99,7 +99,7 @@ def evaluate(
     >>> evaluate(lambda text, k: ["spa", "pool"], tiny, measures=["RR"]).metrics
     {'RR': 0.5}
     """
-    told = watcher or Watcher()
+    watcher = watcher or Watcher()
     wanted = tuple(parse_measures(measures))
     if failed not in ("list", "exclude", "zero"):
         raise InputError(f"failed={failed!r} is not known; write 'list', 'exclude' or 'zero'")
@@ -117,8 +117,8 @@ def evaluate(
 
     subjects = routed(retriever, documents=documents, name=name, version=version, watched=watch, by=route_by)
     depth = _depth(k, wanted, subjects, merging=ids is not None)
-    told.start("preparing", 0)
-    _make_ready(subjects, told)
+    watcher.start("preparing", 0)
+    _make_ready(subjects, watcher)
     met = preconditions.settle(
         chain.from_iterable(
             preconditions.before(one, part, wanted, id_of=id_of, there=there) for one, part in subjects.parts_of(asked)
@@ -161,10 +161,10 @@ def evaluate(
     journal = AnswerJournal(kept.folder / f"{key}.answers.jsonl")
     before = journal.read() if resume or cacheable else {}
     left = [question for question in questions if question.query_id not in before]
-    told.start("searching", len(questions))
-    told.step(len(questions) - len(left))
-    answers = before | _asked(plan, left, journal, retries=retries, told=told)
-    repeats = _timed_again(plan, left, passes - 1, told=told) if plan.timed else {}
+    watcher.start("searching", len(questions))
+    watcher.step(len(questions) - len(left))
+    answers = before | _asked(plan, left, journal, retries=retries, watcher=watcher)
+    repeats = _timed_again(plan, left, passes - 1, watcher=watcher) if plan.timed else {}
     made = _evaluation(plan, questions, answers, met, components=components, blame_at=blame_at, resumed=len(before))
     recorded_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     made = replace(made, setup=replace(made.setup, recorded_at=recorded_at, sample=sample), repeats=repeats)
@@ -235,14 +235,14 @@ def _depth(k: int | None, measures: Sequence[Measure], subjects: Routed, *, merg
     return k
 
 
-def _make_ready(subjects: Routed, told: Watcher) -> None:
+def _make_ready(subjects: Routed, watcher: Watcher) -> None:
     """Bring indexes up to their documents. The first time that takes long, so it is told step by step and may be ended."""
     whole = [one for one in subjects.all if one.collection is not None and not one.collection.unfinished]
     indexes = {index.folder: index for one in whole for index in indexes_of(one.retriever)}.values()
     if pending := sum(index.pending() for index in indexes):
-        told.start("indexing", pending)
+        watcher.start("indexing", pending)
         for index in indexes:
-            index.ready(progress=told.step)
+            index.ready(progress=watcher.step)
 
 
 def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, scope: str | None) -> list[Question]:
@@ -273,7 +273,7 @@ def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, sc
 
 
 def _said(query: Query) -> list[str] | None:
-    """Return what was said or held before a question, as texts; None where a set does not tell."""
+    """Return what was said or held before a question, as texts; None if a set does not tell."""
     for name in SESSIONS:
         value = query.metadata.get(name)
         if isinstance(value, Mapping):
@@ -290,29 +290,29 @@ def _check_session(subject: Subject) -> None:
 
 
 def _asked(
-    plan: _Plan, questions: Sequence[Question], journal: AnswerJournal, *, retries: int, told: Watcher
+    plan: _Plan, questions: Sequence[Question], journal: AnswerJournal, *, retries: int, watcher: Watcher
 ) -> dict[str, Answer]:
     """Return the answers by query, each written to the journal as it comes."""
     with journal.writing() as note:
 
         def done(answer: Answer) -> None:
             note(answer)
-            told.step(1)
+            watcher.step(1)
 
         options: dict[str, Any] = {"workers": plan.workers, "timeout": plan.timeout, "timed": plan.timed}
         answers = ask_all(questions, **options, retries=retries, done=done) if questions else []
     return {answer.ranking.query_id: answer for answer in answers}
 
 
-def _timed_again(plan: _Plan, questions: Sequence[Question], passes: int, *, told: Watcher) -> dict[str, tuple[float, ...]]:
+def _timed_again(plan: _Plan, questions: Sequence[Question], passes: int, *, watcher: Watcher) -> dict[str, tuple[float, ...]]:
     """Ask all questions again, for their times alone; an answer that fails is not timed.
 
     Raises CannotDecide if the search stops answering.
     """
     times: dict[str, list[float]] = {}
     for number in range(2, passes + 2 if questions else 0):
-        told.start(f"timing pass {number}", len(questions))
-        again = ask_all(questions, workers=plan.workers, timeout=plan.timeout, retries=0, done=lambda _: told.step(1))
+        watcher.start(f"timing pass {number}", len(questions))
+        again = ask_all(questions, workers=plan.workers, timeout=plan.timeout, retries=0, done=lambda _: watcher.step(1))
         for answer in again:
             if answer.ranking.latency_ms is not None:
                 times.setdefault(answer.ranking.query_id, []).append(answer.ranking.latency_ms)

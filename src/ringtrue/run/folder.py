@@ -56,7 +56,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError,
 def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
     """Write an evaluation to a folder, in place of a run that was there; return it with ``run_dir`` set.
 
-    Raises InputError where the folder holds anything else: nothing that is not ours is ever replaced.
+    Raises InputError if the folder holds anything else: nothing that is not ours is ever replaced.
     """
     target = Path(folder)
     strangers = [item.name for item in target.iterdir() if item.name not in FILES] if target.is_dir() else []

@@ -48,7 +48,7 @@ def mapping(pattern: str | IdOf | None) -> IdOf:
 
 
 def unmapping(pattern: str | IdOf | None) -> IdOf | None:
-    r"""Return how ids of the set become ids of the system again; None where an expression cannot be turned round.
+    r"""Return how ids of the set become ids of the system again; None if an expression cannot be turned round.
 
     Only expressions with fixed text around the judged id can: a chunk's number is not known from its document.
 

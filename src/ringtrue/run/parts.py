@@ -71,7 +71,7 @@ def unique(names: Sequence[str]) -> list[str]:
 
 
 def channels_of(seen: Seen, family: str = "") -> Iterator[Channel]:
-    """Yield every channel of a tree, those inside another channel before it; none where nothing is fused."""
+    """Yield every channel of a tree, those inside another channel before it; none if nothing is fused."""
     core, _ = core_of(seen)
     if isinstance(core, Fused):
         for name, channel in zip(unique([channel.name for channel in core.channels]), core.channels, strict=True):
@@ -96,8 +96,8 @@ def component_rankings(
 ) -> dict[str, Part]:
     """Return the answers of every part by its name: channels, fusion, leave-one-out, then each step.
 
-    ``seen`` is what was observed of ``retriever``, by query; ``id_of`` turns its ids into those of the set. Empty where the
-    retriever has no parts; raises InputError where the trees are those of another retriever.
+    ``seen`` is what was observed of ``retriever``, by query; ``id_of`` turns its ids into those of the set. Empty if the
+    retriever has no parts; raises InputError if the trees are those of another retriever.
     """
     if not isinstance(retriever, Fusion | Staged):
         return {}
@@ -349,7 +349,7 @@ class _Way:
         return "not in any list" if in_corpus is None or any(map(in_corpus, item.members)) else "not in corpus"
 
     def _lost(self, core: Listed | Fused, steps: Sequence[StepResult], name: str, k: int) -> LossStage | None:
-        """Return the stage that lost what is not among the first ``k`` after the last step; None where no list has it."""
+        """Return the stage that lost what is not among the first ``k`` after the last step; None if no list has it."""
         reordered = False
         before = [core.hits, *(step.hits for step in steps)]
         for step, hits in reversed(list(zip(steps, before, strict=False))):

@@ -129,7 +129,7 @@ def remove_planted(
 
 
 def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PREFIX) -> list[Planted]:
-    """Return the documents of a set as they are planted; raises InputError where there are none.
+    """Return the documents of a set as they are planted; raises InputError if there are none.
 
     >>> from ringtrue.golden import load
     >>> plantings(load("hotel"))[0].id.startswith("golden:hotel:")

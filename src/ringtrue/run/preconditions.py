@@ -75,7 +75,7 @@ def settle(found: Iterable[Checked], allowed: Collection[str]) -> tuple[Precondi
 
 
 def deepest(measures: Sequence[Measure]) -> int | None:
-    """Return the deepest rank that a measure with a cut-off looks at; None where none has one."""
+    """Return the deepest rank that a measure with a cut-off looks at; None if none has one."""
     return max((int(measure.at) for measure in measures if measure.at is not None and measure.at >= 1), default=None)
 
 

@@ -63,18 +63,18 @@ class Subject:
     fingerprint: str
     """Hash of what it is; equal fingerprints mean the same retriever as far as can be seen."""
     complete: bool
-    """True where nothing that decides the answers is out of sight; only then may a result be taken from the cache."""
+    """True if nothing that decides the answers is out of sight; only then may a result be taken from the cache."""
     collection: DocumentStore | None = None
     in_process: bool = False
-    """True where answers are computed in this process, which parallel questions would only slow down."""
+    """True if answers are computed in this process, which parallel questions would only slow down."""
     replays: bool = False
-    """True where answers come from a file: their time says nothing about a search."""
+    """True if answers come from a file: their time says nothing about a search."""
     given: Any = None
     """What the user gave, where it was wrapped to become a retriever."""
 
     @cached_property
     def corpus(self) -> str | None:
-        """Hash of the documents that are searched; None where they are out of sight."""
+        """Hash of the documents that are searched; None if they are out of sight."""
         return None if self.collection is None else self.collection.content_hash()
 
     @property
@@ -83,7 +83,7 @@ class Subject:
         return POLITE if isinstance(self.retriever, Connector) and not self.replays else 1
 
     def known(self, doc_ids: Sequence[str]) -> set[str] | None:
-        """Return which of these documents it can find at all; None where that cannot be asked."""
+        """Return which of these documents it can find at all; None if that cannot be asked."""
         if self.collection is not None:
             return set(self.collection.ids().values()) & set(doc_ids)
         ask: Callable[[Sequence[str]], Iterable[str]] | None = getattr(self.given or self.retriever, "known", None)
@@ -201,7 +201,7 @@ class Routed:
 
     @property
     def corpus(self) -> str | None:
-        """Hash of all documents that are searched; None where some are out of sight."""
+        """Hash of all documents that are searched; None if some are out of sight."""
         found = dict.fromkeys(one.corpus for one in self.all)
         if None in found:
             return None
@@ -213,7 +213,7 @@ class Routed:
 
     @property
     def visible(self) -> bool:
-        """True where every step from question to answer happens in sight."""
+        """True if every step from question to answer happens in sight."""
         return all(one.collection is not None and one.in_process for one in self.all)
 
     def passages(self, doc_ids: Iterable[str], *, id_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
@@ -223,7 +223,7 @@ class Routed:
         return {doc_id: said[doc_id] for doc_id in sorted(wanted & set(said))}
 
     def contains(self, id_of: Callable[[str], str]) -> Callable[[str], bool] | None:
-        """Return what tells whether a document, by the set's id, is searched at all; None where that is out of sight."""
+        """Return what tells whether a document, by the set's id, is searched at all; None if that is out of sight."""
         here: set[str] = set()
         for one in self.all:
             if one.collection is None:

@@ -51,7 +51,7 @@ Answer = tuple[list[tuple[str, float]], list[Floats], dict[str, int]]
 LONGEST = 96
 """Tokens of a passage: a long turn of a talk, a short paragraph."""
 TOGETHER = ("conversation", "conversation_id", "thread", "thread_id", "session", "session_id")
-"""Metadata fields that say what a short document is part of; where it has several, together."""
+"""Metadata fields that say what a short document is part of; if it has several, together."""
 DATES = ("created_at", "date")
 """Metadata fields that order the documents of a thread, before their ids do."""
 _SAYS = re.compile(r"\w")
@@ -234,7 +234,7 @@ def _bm25(counts: Floats, lengths: Floats) -> Floats:
 
 
 def standard(values: Floats) -> Floats:
-    """Return values as distances from their mean in standard deviations; all 0 where they are equal.
+    """Return values as distances from their mean in standard deviations; all 0 if they are equal.
 
     >>> standard(np.array([1.0, 3.0])).tolist()
     [-1.0, 1.0]

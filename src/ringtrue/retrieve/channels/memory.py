@@ -44,7 +44,7 @@ LINKS_COUNT: Mapping[str, float] = {
 }  # fmt: skip
 """By intent: the share of a hit's score that its causal links carry on. Who asks why wants causes, who wants a text only it."""
 FIRST = 10
-"""Among so many hits constitutional memories come, where they are asked for."""
+"""Among so many hits constitutional memories come, if they are asked for."""
 STARTS = 10
 """Hits whose links are followed."""
 _SCOPES = 64

@@ -53,7 +53,7 @@ class _Family:
     types: bool = True
     shifted: bool = False
     """Whether positions are counted from the padding id + 1 on."""
-    # Masked-language head: dense layer, norm, table of words (absent where it is the input's), bias.
+    # Masked-language head: dense layer, norm, table of words (absent if it is the input's), bias.
     words: tuple[str, str, str, str] = (
         "cls.predictions.transform.dense",
         "cls.predictions.transform.LayerNorm",
@@ -143,7 +143,7 @@ class _Graph:
 
 
 def padding_of(config: Mapping[str, Any]) -> int:
-    """Return the id of the padding token, which RoBERTa's kin has at 1 where nothing is said."""
+    """Return the id of the padding token, which RoBERTa's kin has at 1 if nothing is said."""
     value = config.get("pad_token_id")
     return value if isinstance(value, int) else int(shifted(config))
 

@@ -201,6 +201,6 @@ def _read(file: Path, *, kind: type = dict) -> Any:
 
 
 def refuse_unknown(settings: ModelSettings, folder: Path) -> None:
-    """Raise InputError where the vectors would be wrong because a step of the model is not known here."""
+    """Raise InputError if the vectors would be wrong because a step of the model is not known here."""
     if settings.unknown is not None:
         raise InputError(f"{folder}: the model needs the step '{settings.unknown}', known are mean and cls pooling; {EXPORT}")
