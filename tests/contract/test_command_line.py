@@ -66,7 +66,7 @@ def test_score_json_has_the_stable_keys_and_nothing_else_on_stdout(ringtrue, fil
 def test_score_says_aloud_what_was_counted(ringtrue, files) -> None:
     outcome = ringtrue("score", *files, "nDCG@10", "-c")
     assert "note: nDCG@10: linear gain" in outcome.err
-    assert "1 judged queries are missing from the run and score 0 (undefined where lower is better): q3" in outcome.err
+    assert "1 judged queries are missing from the run and score 0 (undefined if lower is better): q3" in outcome.err
     assert "1 queries of the run are not judged and were ignored" in outcome.err
 
 

@@ -246,7 +246,7 @@ class TestMissingAndIgnored:
             assert scores.of(measure)[1:].tolist() == [0.0, 0.0], measure
         assert scores["RR"] == pytest.approx(1 / 3)
         assert scores.counted.notes() == [
-            "2 judged queries are missing from the run and score 0 (undefined where lower is better): q2, q3"
+            "2 judged queries are missing from the run and score 0 (undefined if lower is better): q2, q3"
         ]
 
     def test_m3_an_answer_that_failed_is_missing_and_an_empty_one_is_not(self) -> None:
@@ -310,7 +310,7 @@ class TestMissingAndIgnored:
         grades = {f"q{number}": {"a": 1} for number in range(8)}
         notes = score({"q0": ["a"]}, grades, ["RR"]).counted.notes()
         assert notes == [
-            "7 judged queries are missing from the run and score 0 (undefined where lower is better): q1, q2, q3, q4, q5 …"
+            "7 judged queries are missing from the run and score 0 (undefined if lower is better): q1, q2, q3, q4, q5 …"
         ]
 
 
