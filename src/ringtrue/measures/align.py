@@ -175,7 +175,9 @@ class _RunLayout:
         """The number of different documents per query of the run."""
         if not len(self.repeats):
             return self.counts
-        return self.counts - np.bincount(self._query_at(self.repeats), minlength=len(self.counts))
+        return self.counts - np.bincount(
+            np.searchsorted(self.starts, self.repeats, side="right") - 1, minlength=len(self.counts)
+        )
 
     def rank(self, rows: Ints) -> Ints:
         """Return the rank of each row in its query with repeats closed up; 0 for a row that is itself a repeat."""
@@ -198,9 +200,6 @@ class _RunLayout:
             if tied:
                 found.append((cutoff, tied))
         return tuple(found)
-
-    def _query_at(self, positions: Ints) -> Ints:
-        return np.searchsorted(self.starts, positions, side="right") - 1
 
     def _row_at(self, queries: Ints, rank: int) -> Ints:
         """Return the row at this rank of each query; every query must be that long."""

@@ -117,14 +117,12 @@ def diversity(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, by: str)
     def value(answer: JudgedAnswer) -> float:
         shown = answer.shown[:k]
         # A document without the field is a group of its own: nothing says that it resembles another.
-        groups = {_group(facts.documents.get(doc_id, {}).get(by), doc_id) for doc_id in shown}
+        values = {doc_id: facts.documents.get(doc_id, {}).get(by) for doc_id in shown}
+        # The text of a value, because a field may hold a list.
+        groups = {(False, doc_id) if value is None else (True, repr(value)) for doc_id, value in values.items()}
         return 1.0 - len(groups) / len(shown) if shown else np.nan
 
     return _each(answers, value)
-
-
-def _group(value: Any, doc_id: str) -> tuple[bool, str]:
-    return (False, doc_id) if value is None else (True, repr(value))  # the text, because a field may hold a list
 
 
 def constitutional(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:

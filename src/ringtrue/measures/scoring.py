@@ -358,7 +358,11 @@ class Scores:
         if self.upper is None:
             raise InputError("bounds were not computed; call score(…, unjudged='bounds')")
         both = zip(self.measures, self.values, self.upper, strict=True)
-        return {str(m): _ordered(average(m, low), average(m, high)) for m, low, high in both}
+        found = {}
+        for measure, irrelevant, relevant in both:
+            low, high = sorted((average(measure, irrelevant), average(measure, relevant)))
+            found[str(measure)] = low, high
+        return found
 
     @cached_property
     def per_query(self) -> dict[str, dict[str, float]]:
@@ -414,9 +418,7 @@ def average(measure: Measure, values: Floats) -> float:
     defined = values[~np.isnan(values)]
     if measure.definition.average == "sum":
         return float(defined.sum())
-    if not len(defined):
-        return math.nan
-    return _mean(measure, defined)
+    return _mean(measure, defined) if len(defined) else math.nan
 
 
 def _mean(measure: Measure, defined: Floats) -> float:
@@ -430,7 +432,3 @@ def summarise(measure: Measure, values: Floats) -> Summary:
         return Summary(0, math.nan, math.nan, math.nan)
     std = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
     return Summary(len(defined), _mean(measure, defined), float(np.median(defined)), std)
-
-
-def _ordered(one: float, other: float) -> tuple[float, float]:
-    return (other, one) if other < one else (one, other)

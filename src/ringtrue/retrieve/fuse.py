@@ -58,11 +58,11 @@ def _z(scores: Sequence[float]) -> list[float]:
     return [(score - mean) / spread if spread else 0.0 for score in scores]
 
 
-def _rank(scores: Sequence[float]) -> list[float]:
-    return [1.0 - place / len(scores) for place in range(len(scores))]
-
-
-NORMS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {"minmax": _min_max, "z": _z, "rank": _rank}
+NORMS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {
+    "minmax": _min_max,
+    "z": _z,
+    "rank": lambda scores: [1.0 - place / len(scores) for place in range(len(scores))],
+}
 
 
 def weighted(lists: Lists, *, w: Sequence[float], norm: str = "minmax", depth: int = DEPTH) -> dict[str, float]:

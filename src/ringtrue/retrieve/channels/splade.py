@@ -42,6 +42,7 @@ class Postings:
         self.first = np.concatenate(([0], np.cumsum(np.bincount(entries["token"], minlength=1))))
         # Passages of a document stand side by side.
         self.starts = np.flatnonzero(np.diff(self.rows, prepend=-1))
+        self.ends = np.append(self.starts[1:], len(self.rows))
 
     def scores(self, query: NDArray[Any]) -> Floats:
         """Return the dot product of every passage with a query."""
@@ -65,14 +66,10 @@ class Postings:
         at = {self.ids[int(self.rows[self.starts[place]])]: place for place in places.tolist()}
         hits = []
         for rank, (doc_id, score) in enumerate(ranked(((doc_id, float(best[place])) for doc_id, place in at.items()), k=k), 1):
-            passages = scores[self.starts[at[doc_id]] :][: self._length(at[doc_id])]
-            number = int(self.numbers[self.starts[at[doc_id]] + int(passages.argmax())])
+            start, end = self.starts[at[doc_id]], self.ends[at[doc_id]]
+            number = int(self.numbers[start + int(scores[start:end].argmax())])
             hits.append(Hit(doc_id, score, f"{doc_id}:chunk:{number}", {name: rank}, None, (Stage(name, rank, score),)))
         return hits
-
-    def _length(self, place: int) -> int:
-        end = self.starts[place + 1] if place + 1 < len(self.starts) else len(self.rows)
-        return int(end - self.starts[place])
 
     def _inside(self, places: Ints, scope: Mapping[str, str], metadata: Mapping[str, Mapping[str, Any]]) -> Ints:
         """Return the documents that are still there, and within the scope where there is one."""

@@ -133,7 +133,7 @@ class ModelSettings:
 def read_settings(folder: Path) -> ModelSettings:
     """Return the settings of a model's folder; raises InputError naming the file that cannot be read."""
     config = _read(folder / "config.json")
-    modules = _modules(folder)
+    modules = [module for module in _read(folder / "modules.json", kind=list) if isinstance(module, Mapping)]
     kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
     head = SPARSE if "SpladePooling" in kinds else TOKENS if "Pooling" in kinds else None
     known = {"Transformer", "Pooling", "Normalize", "MLMTransformer", "SpladePooling", "Dropout"}
@@ -162,11 +162,6 @@ def _length(config: Mapping[str, Any], sentence: Mapping[str, Any]) -> int:
     if isinstance(said, int):
         return min(said, positions) if isinstance(positions, int) else said
     return min(positions, LONGEST) if isinstance(positions, int) else 256
-
-
-def _modules(folder: Path) -> list[Mapping[str, Any]]:
-    found = _read(folder / "modules.json", kind=list)
-    return [module for module in found if isinstance(module, Mapping)]
 
 
 def _pooling(folder: Path, modules: list[Mapping[str, Any]], kinds: list[str]) -> tuple[str, str | None]:

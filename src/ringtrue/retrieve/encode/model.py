@@ -218,7 +218,7 @@ class Model:
         order, empty = order[lengths[order] > 0], order[lengths[order] == 0]
         if len(empty):  # a tokenizer that adds no marks of its own leaves nothing of an empty text
             yield empty, self._finish(np.zeros((len(empty), self.size), np.float32), np.zeros((len(empty), 0), np.int64))
-        if _wants_batches(self.session):
+        if _GPU in self.session.get_providers():
             for batch in _batches(order, lengths):
                 yield batch, self._forward([items[place] for place in batch])
         elif len(order) == 1:
@@ -266,10 +266,6 @@ class Model:
                 weights = mask[:, :, None].astype(np.float32)
                 values = (values * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1.0)
         return unit_rows(values)
-
-
-def _wants_batches(session: Any) -> bool:
-    return _GPU in session.get_providers()
 
 
 def _cores() -> int:
