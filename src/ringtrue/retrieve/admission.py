@@ -18,9 +18,8 @@ from ringtrue.retrieve.channels.dense import FIELDS, STORAGE
 from ringtrue.retrieve.channels.graph import DIRECTIONS
 from ringtrue.retrieve.channels.memory import STRATEGIES
 from ringtrue.retrieve.connectors import RERANKERS
-from ringtrue.retrieve.expression import as_expression, canonical, parts_of
+from ringtrue.retrieve.expression import ALL, as_expression, canonical, parts_of
 from ringtrue.retrieve.fuse import NORMS
-from ringtrue.retrieve.names import ALL
 from ringtrue.spec import Expression, Pipeline, show_value
 
 LONGEST, MOST_PARTS, DEEPEST, MOST_VALUES = 2_000, 24, 5, 32

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from ringtrue.errors import InputError, RingtrueError
-from ringtrue.retrieve.expression import as_expression, canonical
-from ringtrue.retrieve.names import ALIASES, ALL
+from ringtrue.retrieve.expression import ALIASES, ALL, as_expression, canonical
 from ringtrue.spec import Expression, Pipeline, Value
 
 
