@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from shape import TABLE, figures, is_command, parameters, rings, side_doors
+from shape import TABLE, figures, is_command, modules, parameters, rings, side_doors
 
 MEASURED = figures()
 
@@ -36,3 +36,18 @@ def test_parameters_are_counted_without_self_and_commands_are_told_apart() -> No
     assert parameters(command) == 5
     assert is_command(command)
     assert not is_command(other)
+
+
+def test_no_front_door_exports_a_name_that_a_module_behind_it_has() -> None:
+    """Importing the module later would replace the function of that name: "'module' object is not callable"."""
+    clashes = [
+        f"{name}.{node.name}"
+        for name, (file, tree) in modules().items()
+        if file.name == "__init__.py"
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.ImportFrom)
+        and f"{statement.module}" != name  # a package that offers its modules as they are
+        for node in statement.names
+        if (file.parent / f"{node.name}.py").exists() or (file.parent / node.name).is_dir()
+    ]
+    assert clashes == []

@@ -23,7 +23,7 @@ from ringtrue.stats import (
     sequential_rates,
 )
 from ringtrue.stats.sequential import BURN_IN, variance_so_far, wald_bounds
-from ringtrue.stats.sequential_rates import METHODS, PROMISED, SEQUENTIAL_SHAPES, sequential_differences
+from ringtrue.stats.sequential_simulation import METHODS, PROMISED, SEQUENTIAL_SHAPES, sequential_differences
 
 SIMULATIONS = 600
 PLAN = SequentialPlan()

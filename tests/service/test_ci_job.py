@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from forges import ACTIONS, Forge, GitHubHandler, GitLabHandler, serving
 from ringtrue.ci import checkout, evaluate_in
 from ringtrue.errors import InputError
-from service.forges import ACTIONS, Forge, GitHubHandler, GitLabHandler, serving
 
 TOKEN = "ghs_secret-of-the-workflow"
 GOOD = """

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from forges import ACTIONS, Forge, GitHubHandler, GitLabHandler, serving
 from ringtrue.ci import post_comment, post_note
 from ringtrue.ci.sticky import MARKER, Posted
 from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable
-from service.forges import ACTIONS, Forge, GitHubHandler, GitLabHandler, serving
 
 TOKEN = "ghs_secret-of-the-workflow"
 REPORT = "## Ringtrue: pass\n\n| measure | baseline | current |\n| --- | --- | --- |\n| R@5 | 0.80 | 0.90 |\n"

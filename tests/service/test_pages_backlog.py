@@ -14,7 +14,7 @@ from review_pairs import pairs, reviewing
 from ringtrue.review import ReviewQueue
 from ringtrue.store import Store
 from running_service import Served
-from service.served import browser, looks, reading, serious
+from served import browser, looks, reading, serious
 
 __all__ = ["browser"]
 

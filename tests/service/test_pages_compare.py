@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
+from served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 

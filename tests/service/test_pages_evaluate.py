@@ -12,7 +12,7 @@ import pytest
 
 from ringtrue.run import Watcher
 from ringtrue.service.pages import evaluate
-from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
+from served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 real = evaluate.evaluated

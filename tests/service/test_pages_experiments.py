@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from running_service import running
-from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
+from served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 

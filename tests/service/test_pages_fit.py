@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.served import WIDE_AND_NARROW, browser, demo_template, demo_url, reading
+from served import WIDE_AND_NARROW, browser, demo_template, demo_url, reading
 
 __all__ = ["browser", "demo_template", "demo_url"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
+from served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 HOSTILE = "\"><img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"

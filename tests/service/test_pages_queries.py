@@ -17,7 +17,7 @@ import pytest
 from ringtrue.answers import StageLogged
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 from running_service import running
-from service.served import browser, empty_url, looks, reading, serious
+from served import browser, empty_url, looks, reading, serious
 
 __all__ = ["browser", "empty_url"]
 

@@ -15,7 +15,7 @@ from review_pairs import HOSTILE, hostile, pairs, ratings, reviewing
 from ringtrue.review import ReviewQueue
 from ringtrue.store import ReviewItem, Store
 from running_service import Served
-from service.served import browser, looks, reading, serious
+from served import browser, looks, reading, serious
 
 __all__ = ["browser"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
+from served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 REFUSED = "the server responded with a status of 409"

@@ -12,7 +12,7 @@ import pytest
 
 from ringtrue.store import AuditEntry, Store, timestamp
 from running_service import Served, running
-from service.served import browser, looks, reading, serious
+from served import browser, looks, reading, serious
 
 __all__ = ["browser"]
 

@@ -192,9 +192,10 @@ def memory_hook(project: Path, strategy: str, where: Path) -> Rankings:
     for query_id, text in questions().items():
         payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": str(project), "prompt": text}
         done = subprocess.run(
-            [sys.executable, "-I", "-S", SOURCE / "recall" / "hook.py"],
+            [sys.executable, "-I", "-S", SOURCE / "memory" / "hook" / "hook.py"],
             input=json.dumps(payload), capture_output=True, text=True, timeout=60,
         )  # fmt: skip
+        assert done.returncode == 0, done.stderr
         block = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else "<none/>"
         found[query_id] = [read_one(one.attrib["path"]).id for one in ElementTree.fromstring(block)]
         assert all(one.attrib["path"].startswith(str(root)) for one in ElementTree.fromstring(block))

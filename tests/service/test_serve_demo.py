@@ -18,7 +18,7 @@ from ringtrue.cli import serve
 from ringtrue.errors import InputError
 from ringtrue.service import Settings
 from ringtrue.store import AuditEntry, Store
-from service.served import demo_template as demo_template
+from served import demo_template as demo_template
 from service_process import environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C is sent as POSIX sends it")
@@ -112,7 +112,7 @@ def test_the_store_gets_its_name_when_it_is_complete(
         assert not STORE.exists()
         store.add_audit(entry)
 
-    monkeypatch.setattr("ringtrue.service.demo.fill", filled)
+    monkeypatch.setattr("ringtrue.service.demo.filling", filled)
     settings = serve._demo(Settings(store=None, port=0))
     assert settings.store == str(STORE)
     assert [path.name for path in serve.DEMO.iterdir()] == [STORE.name]

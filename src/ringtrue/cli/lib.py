@@ -72,6 +72,10 @@ else:
     from importlib import import_module
 
     def __getattr__(name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return import_module(f"ringtrue.{name}")
+        room = f"ringtrue.{name}"
+        try:
+            return import_module(room)
+        except ModuleNotFoundError as problem:
+            if problem.name != room:
+                raise
+            raise AttributeError(f"ringtrue has no room '{name}'") from None

@@ -5,7 +5,7 @@ May not: print or read the clock; dates and times are given. Owner of ``experime
 in the store they are rows of its table.
 """
 
-from ringtrue.experiment.judge import (
+from ringtrue.experiment.judging import (
     changes as changes,
     describe as describe,
     experiment_of as experiment_of,

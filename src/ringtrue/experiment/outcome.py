@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ringtrue.experiment.judge import describe
+from ringtrue.experiment.judging import describe
 from ringtrue.experiment.ledger import Experiment
 from ringtrue.experiment.space import Point, Space, Value
 from ringtrue.measures import Measure

@@ -7,9 +7,9 @@ from ringtrue.exports import on_first_use
 if TYPE_CHECKING:
     from ringtrue.review.backlog import BacklogRow as BacklogRow, Week as Week, backlog_rows as backlog_rows
     from ringtrue.review.backlog import chosen as chosen, grouped as grouped, weekly_flow as weekly_flow
-    from ringtrue.review.coefficients import Coefficient as Coefficient, RatingTable as RatingTable
-    from ringtrue.review.coefficients import coefficients as coefficients, equal_share as equal_share, in_words as in_words
-    from ringtrue.review.coefficients import rating_tables as rating_tables
+    from ringtrue.review.agreement_figures import Coefficient as Coefficient, RatingTable as RatingTable
+    from ringtrue.review.agreement_figures import coefficients as coefficients, equal_share as equal_share, in_words as in_words
+    from ringtrue.review.agreement_figures import rating_tables as rating_tables
     from ringtrue.review.agreement import (
         Gate as Gate,
         gate as gate,

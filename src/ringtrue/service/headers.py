@@ -5,6 +5,7 @@ These layers are plain ASGI: the frameworks' own would cost more than the work t
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import secrets
@@ -80,6 +81,11 @@ class Envelope:
         except ClientDisconnect:  # nobody is left to be answered, and nothing here broke
             status = status or GONE
             LOG.info("request %s was given up by its sender: %s %s", request_id, scope["method"], clean(scope["path"]))
+        except asyncio.CancelledError:  # the server stops, and this request took longer than it may
+            if status:
+                raise
+            stopping = Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
+            await shown(Request(scope), stopping)(scope, receive, sent)
         except Exception as problem:
             known = refused(problem)
             if not isinstance(problem, Refused):

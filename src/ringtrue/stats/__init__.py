@@ -56,7 +56,7 @@ from ringtrue.stats.sequential import (
     SequentialPlan as SequentialPlan,
     Sprt as Sprt,
 )
-from ringtrue.stats.sequential_rates import (
+from ringtrue.stats.sequential_simulation import (
     allowed_share as allowed_share,
     broken_promises as broken_promises,
     first_decisions as first_decisions,

@@ -9,7 +9,7 @@ import pytest
 from made import evaluation
 from ringtrue.errors import InputError
 from ringtrue.experiment import changes, given_change
-from ringtrue.experiment.judge import text_changes
+from ringtrue.experiment.judging import text_changes
 
 
 def test_x1_changed_options_are_named_by_their_place() -> None:

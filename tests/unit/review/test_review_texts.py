@@ -140,5 +140,6 @@ def test_a_refresh_keeps_the_texts_that_the_search_answered(
     assert found.code == 0, found.err
     given = TOLD | {"pool": ("POOL", PLACES["pool"])} if connection == "shop" else dict.fromkeys(("pool", *TOLD), ("", ""))
     assert shown() == given
-    assert f"{silent} pairs have no text to judge by; give it: ringtrue review texts FILE" in found.err
+    told = "1 pair has" if silent == 1 else f"{silent} pairs have"
+    assert f"{told} no text to judge by; give it: ringtrue review texts FILE" in found.err
     assert ringtrue(*words, "--json").json["without_text"] == silent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import Any
 
@@ -13,15 +14,19 @@ from fastapi.testclient import TestClient
 from rest_service import client as client
 
 
-def leave(app: FastAPI, path: str) -> list[Any]:
-    """Send half of a body and go; returns what the server sent."""
-    half = [{"type": "http.request", "body": b'{"query": "quiet r', "more_body": True}, {"type": "http.disconnect"}]
+def sending(path: str) -> dict[str, Any]:
+    """The scope of a request with 40 bytes to come."""
     headers = [(b"host", b"127.0.0.1:8080"), (b"content-type", b"application/json"), (b"content-length", b"40")]
-    scope = {
+    return {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http", "path": path,
         "raw_path": path.encode(), "root_path": "", "query_string": b"", "headers": headers,
         "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 8080), "state": {},
     }  # fmt: skip
+
+
+def leave(app: FastAPI, path: str) -> list[Any]:
+    """Send half of a body and go; returns what the server sent."""
+    half = [{"type": "http.request", "body": b'{"query": "quiet r', "more_body": True}, {"type": "http.disconnect"}]
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -30,7 +35,7 @@ def leave(app: FastAPI, path: str) -> list[Any]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    asyncio.run(app(sending(path), receive, send))
     return sent
 
 
@@ -45,3 +50,27 @@ def test_v2_who_leaves_early_breaks_nothing(client: TestClient, path: str, caplo
     counted = [line for line in client.get("/metrics").text.splitlines() if f'route="{path}"' in line and "_count" in line]
     assert [line for line in counted if 'status="499"' in line], counted
     assert not [line for line in counted if 'status="500"' in line], counted
+
+
+def test_a_request_that_outlasts_the_end_of_the_server_is_told_to_try_again(client: TestClient) -> None:
+    sent: list[Any] = []
+    waiting = asyncio.Event()
+
+    async def receive() -> Any:
+        waiting.set()
+        await asyncio.Event().wait()  # the rest of the body never comes
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def stopped() -> None:
+        request = asyncio.create_task(client.app(sending("/v1/queries"), receive, send))
+        await waiting.wait()
+        request.cancel()  # as Uvicorn does when its time to stop is over
+        await request
+
+    asyncio.run(stopped())
+    start, body = sent[0], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
+    assert start["status"] == 503
+    assert dict(start["headers"])[b"retry-after"] == b"5"
+    assert body["error"]["code"] == "stopping"

@@ -16,7 +16,7 @@ from ringtrue.stats import (
     probability_better,
 )
 from ringtrue.stats.sequential import BURN_IN, wald_bounds
-from ringtrue.stats.sequential_rates import Method
+from ringtrue.stats.sequential_simulation import Method
 
 PLAN = SequentialPlan()
 

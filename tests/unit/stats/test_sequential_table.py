@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from ringtrue.stats import SequentialPlan, allowed_share
-from ringtrue.stats.sequential_rates import METHODS, SEQUENTIAL_SHAPES
+from ringtrue.stats.sequential_simulation import METHODS, SEQUENTIAL_SHAPES
 
 ROOT = Path(__file__).parents[3]
 

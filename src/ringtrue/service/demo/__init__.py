@@ -5,5 +5,5 @@ live system: the searches run over the documents of the shipped set ``hotel``; e
 sequential tests, rollouts and the sweep are computed, and the library makes every decision.
 """
 
-from ringtrue.service.demo.fill import demo_settings as demo_settings, fill as fill
+from ringtrue.service.demo.filling import demo_settings as demo_settings, fill as fill
 from ringtrue.service.demo.hotel import HYBRID as HYBRID, SHIPPED as SHIPPED
