@@ -424,7 +424,7 @@ def test_a_ready_client_over_grpc_fails_in_the_same_words() -> None:
 def test_vectors_of_another_model_are_refused() -> None:
     opened = client.QdrantClient(":memory:")
     opened.create_collection("c", vectors_config=models.VectorParams(size=4, distance=models.Distance.DOT))
-    with pytest.raises(InputError, match=r"4 numbers.*makes 384; name the model"):
+    with pytest.raises(InputError, match=r"4 dimensions.*384; name the model"):
         Qdrant(client=opened, collection="c").search("pool")
 
 

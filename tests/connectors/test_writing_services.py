@@ -176,11 +176,14 @@ def test_wrong_credentials_and_nobody_there_are_said_without_addresses(
     ("settings", "said"),
     [
         ({"plant": {"url": "ftp://x", "body": {"id": "{id}"}}}, "plant has no url that begins with http"),
-        ({"plant": {"url": "http://x", "verb": "PUT", "body": {"id": "{id}"}}}, "plant has 'verb'"),
+        (
+            {"plant": {"url": "http://x", "verb": "PUT", "body": {"id": "{id}"}}},
+            "plant has an unknown 'verb'; did you mean 'url'",
+        ),
         ({"plant": {"url": "http://x", "method": "SEND", "body": {"id": "{id}"}}}, "method 'SEND'"),
-        ({"plant": {"url": "http://x", "body": {"text": "{text}"}}}, "'{id}' stands nowhere in plant"),
+        ({"plant": {"url": "http://x", "body": {"text": "{text}"}}}, "plant has no '{id}'; write where"),
         ({"plant": {"url": "http://x/{id}", "body": {"text": "{txt}"}}}, "no placeholder '{txt}'; did you mean '{text}'"),
-        ({"plant": "http://x"}, "is no table of fields"),
+        ({"plant": "http://x"}, "invalid plant; write a table"),
     ],
 )
 def test_settings_that_cannot_be_are_named(settings: dict[str, Any], said: str) -> None:

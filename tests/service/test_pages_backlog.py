@@ -39,7 +39,7 @@ def _now() -> Any:
 
 def test_the_states_add_up_and_the_oldest_is_named(browser: Any, queue: tuple[Served, Store]) -> None:
     with reading(browser, queue[0].url + "/backlog") as page:
-        words = page.locator(".swatches").first.inner_text()
+        words = page.locator(".card", has_text="States").locator(".legend").inner_text()
         counts = {name: int(count) for name, count in re.findall(r"([A-Z][a-z ]+?)\s+(\d+)", words)}
         assert counts == {"Pending review": 54, "Approved": 4, "Published": 0, "Rejected": 2}
         assert sum(counts.values()) == 60 == queue[1].backlog()["total"]

@@ -46,7 +46,7 @@ def test_an_interval_against_zero_is_drawn_where_the_method_has_one_S_2(browser:
         assert plot.locator(".band").count() == 1
         assert plot.locator(".zero").count() == 1
         assert "not decided yet" in page.inner_text(".tiles >> nth=0")
-        assert page.get_by_role("img", name="How many of the results both searches share").locator("rect").count() > 0
+        assert page.get_by_role("img", name="The share of results that both searches have").locator("path.bars").count() > 0
         # Queries of guests lead to the log; those of a golden set are in none, but have a page of their own.
         different = page.get_by_role("region", name="Most different")
         assert different.locator("a[href^='/queries/eq_']").count() > 0

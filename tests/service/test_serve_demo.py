@@ -112,7 +112,7 @@ def test_the_store_gets_its_name_when_it_is_complete(
         assert not STORE.exists()
         store.add_audit(entry)
 
-    monkeypatch.setattr("ringtrue.service.demo.filling", filled)
+    monkeypatch.setattr("ringtrue.service.demo.fill", filled)
     settings = serve._demo(Settings(store=None, port=0))
     assert settings.store == str(STORE)
     assert [path.name for path in serve.DEMO.iterdir()] == [STORE.name]

@@ -67,7 +67,9 @@ def test_no_message_names_an_extra_in_any_other_way(root) -> None:
     written = [path for path in (root / "src").rglob("*.py") if re.search(r"pip install '?\"?ringtrue", path.read_text())]
     assert written == []
     named = {
-        name for path in (root / "src").rglob("*.py") for name in re.findall(r"install_command\('(\w+)'\)", path.read_text())
+        name
+        for path in (root / "src").rglob("*.py")
+        for name in re.findall(r"""(?:install_command\('|library\("[\w.]+", ")(\w+)""", path.read_text())
     }
     assert named <= set(tomllib.loads(Path(root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     assert len(named) > 6

@@ -241,7 +241,7 @@ def _table(file: Path, what: str, *names: str) -> Iterator[tuple[lib.formats.Pla
 
     kind = "csv" if str(file) == "-" else lib.formats.kind_of(file, None)
     if kind == "trec":
-        raise InputError(f"{file}: is not a table of {what}; name a .csv, .tsv, .jsonl or .parquet file")
+        raise InputError(f"{file} is not a table of {what}; name a .csv, .tsv, .jsonl or .parquet file")
     for place, row in lib.formats.rows_of(file, kind):
         if missing := [name for name in names if row.get(name) in (None, "")]:
             raise InputError(f"{place}: has no {missing[0]}; every row needs {', '.join(names[:-1])} and {names[-1]}")

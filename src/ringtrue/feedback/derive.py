@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ringtrue.answers import JudgmentSource
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.log.linking import WINDOW, instant, link_all, setting
-from ringtrue.records import Judgment
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.feedback.bias import Attraction, Examination, Shown
+    from ringtrue.records import Judgment
     from ringtrue.store import Store
 
 Mixed = Literal["refuse", "separate", "pool"]
@@ -289,6 +289,8 @@ def qrels(
     judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = (), *, min_confidence: float = 0.0
 ) -> list[Judgment]:
     """Return the winning judgments as a golden set holds them, each query under one id: that of its first winner in order."""
+    from ringtrue.records import Judgment  # it loads NumPy, which the memory's server does without
+
     best = winning_by_words(judgments, searches, min_confidence=min_confidence)
     ids: dict[str, str] = {}
     rows = []

@@ -67,7 +67,7 @@ def tiny(tmp_path: Path) -> Path:
 
 def in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run as on a GPU."""
-    monkeypatch.setattr(model_module, "_wants_batches", lambda session: True)
+    monkeypatch.setattr("onnxruntime.InferenceSession.get_providers", lambda session: [model_module._GPU])
 
 
 def write(folder: Path, name: str, value: Any) -> None:

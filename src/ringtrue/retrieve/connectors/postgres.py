@@ -49,7 +49,9 @@ class Database(Server):
     """JSON column in which a scope is looked up; without it a scope names columns."""
     sql: str | None = None
     """A statement of one's own with ``%(text)s`` or ``%(vector)s``, and ``%(k)s``; it returns id, score and perhaps chunk."""
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: Annotated[Mapping[str, Any], Rule(lambda _: True, 'a table like {"hnsw.ef_search" = 100}')] = field(
+        default_factory=dict
+    )
     """Server settings that hold for each question, such as ``{"hnsw.ef_search": 100}``."""
 
     def __post_init__(self) -> None:
@@ -261,11 +263,13 @@ class Postgres(Database):
     The score is ``ts_rank_cd`` as PostgreSQL gives it: good for an order, not comparable between questions.
     """
 
-    columns: Sequence[Column] = ()
+    columns: Annotated[Sequence[Column], Rule(lambda _: True, "a list of columns like ['title', 'body']")] = ()
     """Columns to search, where there is no tsvector column; the whole table is read for each question."""
     vector: Column | None = None
     """A tsvector column, which an index can serve."""
-    language: Text = "english"
+    language: Annotated[
+        str, Rule(lambda name: bool(name.strip()), "the name of a text search configuration, like 'english' or 'simple'")
+    ] = "english"
     """Text search configuration (regconfig): it decides on stems and stop words, and must be that of the tsvector column."""
     weights: Mapping[str, Weight] = field(default_factory=dict)
     """Weight of each column, at most four different ones; for a tsvector column, of each of its classes A, B, C, D."""

@@ -284,7 +284,7 @@ def part_of(items: Sequence[Any], keys: Sequence[str], cursor: str | None, limit
         raise Refused(422, "invalid_cursor", f"the list has no '{cursor:.80}' to go on from; start again from the first page")
     start = 0 if cursor is None else keys.index(cursor) + 1
     end = min(start + limit, len(items))
-    words = f"{start + 1:,}–{end:,} of {len(items):,}" if len(items) > limit else ""
+    words = f"{start + 1:,}–{end:,} of {len(items):,}" if items else ""
     return items[start:end], keys[end - 1] if end < len(items) else None, words
 
 
