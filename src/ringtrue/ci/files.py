@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from ringtrue.ci.addresses import is_local
+from ringtrue.ci.service import is_local
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors import RERANKERS
 

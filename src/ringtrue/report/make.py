@@ -1,16 +1,18 @@
-"""The one way a report comes about: compare, judge, advise, in this order."""
+"""The one way a report comes about: compare, judge, advise, in this order. Its file's ending names its format."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+from ringtrue.errors import InputError, nearest
 from ringtrue.report.advice import recommend
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import same_golden
 from ringtrue.run import Evaluation
-from ringtrue.verdict import Baseline, Comparison, Policy, Verdict
+from ringtrue.verdict import Baseline, Comparison, Policy, Verdict, compare, gate
 
 
 def report_on(
@@ -32,8 +34,6 @@ def report_on(
 
     Raises what ``compare`` and ``gate`` raise.
     """
-    from ringtrue.verdict import gate
-
     if verdict is None and (baseline is not None or policy is not None):
         verdict = gate(evaluation, policy or Policy(), baseline=baseline)
     made = Report(evaluation, made_at, other, baseline, verdict=verdict, title=title, notes=tuple(notes))
@@ -43,21 +43,32 @@ def report_on(
         else:
             made = replace(made, comparison=_compared(other, evaluation))
     elif baseline is not None and same_golden(made) and not set(baseline.per_query).isdisjoint(evaluation.scores.query_ids):
-        made = replace(made, comparison=_gated(verdict) or _compared(baseline, evaluation, verdict))
+        made = replace(made, comparison=(verdict and verdict.comparison) or _compared(baseline, evaluation, verdict))
     return replace(made, recommendations=recommend(made))
-
-
-def _gated(verdict: Verdict | None) -> Comparison | None:
-    return None if verdict is None else verdict.comparison
 
 
 def _compared(before: Evaluation | Baseline, after: Evaluation, verdict: Verdict | None = None) -> Comparison:
     """Return the comparison, in which the measures decide that decided a verdict of which only the checks were kept."""
-    from ringtrue.verdict import compare
-
     checks = verdict.checks if verdict is not None else ()
     deciding = tuple(dict.fromkeys(check.measure for check in checks if check.rule == "significant drop"))
     return compare(before, after, deciding=deciding or None, slices=after.setup.golden.slices)
+
+
+def report_writer(path: Path) -> Callable[[Report], str]:
+    """Return what turns a report into the text of such a file; raises InputError for an ending that no format has.
+
+    >>> report_writer(Path("gate.md")).__name__
+    'markdown'
+    """
+    from ringtrue.report.html_report import html
+    from ringtrue.report.machine_formats import as_json, junit, sarif
+    from ringtrue.report.markdown_report import markdown
+
+    formats: dict[str, Callable[[Report], str]]
+    formats = {".md": markdown, ".html": html, ".json": as_json, ".xml": junit, ".sarif": sarif}
+    if path.suffix.lower() not in formats:
+        raise InputError(f"--report {path}: the ending names no kind of report; write {nearest(path.suffix, formats)}")
+    return formats[path.suffix.lower()]
 
 
 def file_name(made_at: str, suffix: str = ".md") -> str:

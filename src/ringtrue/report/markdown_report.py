@@ -299,7 +299,8 @@ def folded(summary: str, *blocks: str) -> Blocks:
 
 def _in_full(line: tables.QueryLine, report: Report) -> Blocks:
     lines = [f"**No answer**: {md(line.error, most=600)}"] if line.error is not None else []
-    shown = [f"{md(one.doc_id)}{f' ✓ (grade {one.grade})' if one.relevant else ''}" for one in line.retrieved]
+    found = {one.doc_id for one in line.expected}
+    shown = [f"{md(one.doc_id)}{f' ✓ (grade {one.grade})' if one.doc_id in found else ''}" for one in line.retrieved]
     lines.append(f"Retrieved: {_some(shown, ' … and {} more') or 'nothing'}")
     lost = {loss.doc_id: f": {loss.stage}" for loss in line.losses}
     wanted = [

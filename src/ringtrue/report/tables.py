@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from ringtrue.measures import Contribution, Latency, Scores
 from ringtrue.report.formatting import PERCENTILES, portion, signed, signed_span
@@ -40,6 +41,7 @@ WHY_LOST = {
 STAGES = tuple(WHY_LOST)
 WELL_JUDGED = 0.8
 """Below this share of judged hits the next step is to judge more."""
+Way = Literal["same", "up", "down", "new", "gone"]
 QUALITY = ("floor", "drop", "significant drop", "constitutional")
 """The rules that look at a measure as a whole."""
 
@@ -118,13 +120,47 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
 
 
 @dataclass(frozen=True)
-class Place:
-    """A document at its rank; ``grade`` is None if nobody judged it."""
+class RankedDocument:
+    """A document in an answer, or missing from it: where it stands, how it was judged, and its ranks along the way."""
 
     doc_id: str
-    rank: int | None
+    title: str
     grade: int | None
-    relevant: bool
+    """None if nobody judged it."""
+    rank: int | None
+    """None if the answer does not hold it."""
+    trail: tuple[tuple[str, int], ...] = ()
+    stage: str = ""
+    """Which stage lost it, if it is relevant and missing among the first hits."""
+    way: Way = "same"
+    """How it stands on the other side, if two answers are side by side."""
+    steps: int = 0
+    """How far it moved, if both sides have it."""
+
+    @property
+    def why(self) -> str:
+        """What it means that this stage lost it."""
+        return WHY_LOST[self.stage]
+
+
+def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
+    """Return the documents of an answer in their order, each once, at its best rank."""
+    grades, titles = evaluation.grades.get(query_id, {}), evaluation.titles
+    found: dict[str, RankedDocument] = {}
+    for hit in evaluation.ranking(query_id).hits:
+        if hit.doc_id not in found:
+            # The channels come first, then what was done with their lists.
+            trail = {**hit.channels, **{stage.name: stage.rank for stage in hit.stages}}
+            title, grade = titles.get(hit.doc_id, ""), grades.get(hit.doc_id)
+            found[hit.doc_id] = RankedDocument(hit.doc_id, title, grade, len(found) + 1, tuple(trail.items()))
+    return found
+
+
+def judged_for(evaluation: Evaluation, query_id: str, places: Mapping[str, RankedDocument]) -> tuple[RankedDocument, ...]:
+    """Return the judged documents of a query, the highest grade first, each where it stands among the ``places``."""
+    grades = sorted(evaluation.grades.get(query_id, {}).items(), key=lambda pair: (-pair[1], pair[0]))
+    titles = evaluation.titles
+    return tuple(places.get(doc) or RankedDocument(doc, titles.get(doc, ""), grade, None) for doc, grade in grades)
 
 
 @dataclass(frozen=True)
@@ -133,9 +169,9 @@ class QueryLine:
 
     query_id: str
     text: str
-    retrieved: tuple[Place, ...]
+    retrieved: tuple[RankedDocument, ...]
     """Each document once, at its best rank."""
-    expected: tuple[Place, ...]
+    expected: tuple[RankedDocument, ...]
     """Relevant documents, the highest grade first; rank None if not returned."""
     values: Mapping[str, float]
     """Empty if the question got no answer."""
@@ -151,26 +187,20 @@ def query_lines(report: Report) -> tuple[QueryLine, ...]:
     evaluation, name = report.evaluation, primary(report)
     comparison = comparison_of(report)
     deltas = comparison.measures[name].deltas if comparison and name in comparison.measures else {}
-    grades = evaluation.qrels.to_dict()
     losses: dict[str, list[Loss]] = {}
     for loss in evaluation.losses:
         losses.setdefault(loss.query_id, []).append(loss)
     least = evaluation.setup.golden.relevance_threshold
     lines = []
     for query in evaluation.queries:
-        judged = grades.get(query.query_id, {})
-        ranking = evaluation.ranking(query.query_id)
-        documents = list(dict.fromkeys(hit.doc_id for hit in ranking.hits))
-        ranks = {doc_id: rank for rank, doc_id in enumerate(documents, 1)}
-        wanted = sorted((doc_id for doc_id, grade in judged.items() if grade >= least), key=lambda doc_id: -judged[doc_id])
+        ranking, places = evaluation.ranking(query.query_id), places_in(evaluation, query.query_id)
+        judged = judged_for(evaluation, query.query_id, places)
         lines.append(
             QueryLine(
                 query_id=query.query_id,
                 text=query.text,
-                retrieved=tuple(
-                    Place(doc_id, rank, judged.get(doc_id), judged.get(doc_id, -1) >= least) for doc_id, rank in ranks.items()
-                ),
-                expected=tuple(Place(doc_id, ranks.get(doc_id), judged[doc_id], True) for doc_id in wanted),
+                retrieved=tuple(places.values()),
+                expected=tuple(one for one in judged if one.grade is not None and one.grade >= least),
                 values=evaluation.scores.per_query.get(query.query_id, {}),
                 latency_ms=ranking.latency_ms,
                 error=ranking.error,
@@ -181,7 +211,7 @@ def query_lines(report: Report) -> tuple[QueryLine, ...]:
     return tuple(sorted(lines, key=lambda line: _badness(line, name)))
 
 
-def missing(line: QueryLine, k: int) -> tuple[Place, ...]:
+def missing(line: QueryLine, k: int) -> tuple[RankedDocument, ...]:
     """Return the relevant documents that are not among the first k."""
     return tuple(one for one in line.expected if one.rank is None or one.rank > k)
 

@@ -25,6 +25,7 @@ from ringtrue.run.evaluator import (
 from ringtrue.run.figures import FIGURES as FIGURES
 from ringtrue.run.folder import (
     RUNS as RUNS,
+    json_value as json_value,
     new_run_folder as new_run_folder,
     newest_run as newest_run,
     numbered as numbered,

@@ -18,7 +18,9 @@ def commit_of(folder: Path, *, beside: Path | None = None) -> str | None:
     commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
     if not commit:
         return None
-    but = [] if beside is None else _left_out(folder, beside)
+    top, but = _git(folder, "rev-parse", "--show-toplevel"), list[str]()
+    if top and beside is not None and beside.resolve().is_relative_to(Path(top).resolve()):
+        but = [f":(top,exclude,literal){beside.resolve().relative_to(Path(top).resolve()).as_posix()}"]
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":(top)", *but)
     return commit if changes == "" else f"{commit}-dirty"
 
@@ -31,13 +33,6 @@ def branch_and_commit(folder: Path) -> str | None:
     commit = _git(folder, "describe", "--always", "--dirty=+changes", "--exclude=*")
     branch = _git(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
     return f"{branch}@{commit}" if branch and commit else commit or None
-
-
-def _left_out(folder: Path, file: Path) -> list[str]:
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    if not top or not file.resolve().is_relative_to(Path(top).resolve()):
-        return []
-    return [f":(top,exclude,literal){file.resolve().relative_to(Path(top).resolve()).as_posix()}"]
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -231,6 +231,11 @@ class Evaluation:
         return {ranking.query_id: ranking.error for ranking in self.rankings if ranking.error is not None}
 
     @cached_property
+    def grades(self) -> Mapping[str, Mapping[str, int]]:
+        """Return query → document → grade, of all judgments."""
+        return self.qrels.to_dict()
+
+    @cached_property
     def latencies(self) -> dict[str, float]:
         """Return the milliseconds of the first pass by query, around the retriever alone; queries not timed are absent."""
         return {ranking.query_id: ranking.latency_ms for ranking in self.rankings if ranking.latency_ms is not None}

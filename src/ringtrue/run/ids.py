@@ -29,16 +29,13 @@ def mapping(pattern: str | IdOf | None) -> IdOf:
         return same
     if callable(pattern):
         return pattern
+    option = f"--id-pattern (ids= in Python) {pattern!r}"
     try:
         compiled = re.compile(pattern)
     except re.error as problem:
-        raise InputError(
-            f"--id-pattern (ids= in Python) {pattern!r} is no regular expression ({problem}); write it like '^mem:(.+)$'"
-        ) from None
+        raise InputError(f"{option} is no regular expression ({problem}); write it like '^mem:(.+)$'") from None
     if compiled.groups < 1:
-        raise InputError(
-            f"--id-pattern (ids= in Python) {pattern!r} has no group; put the judged id into brackets, like '^mem:(.+)$'"
-        )
+        raise InputError(f"{option} has no group; put the judged id into brackets, like '^mem:(.+)$'")
 
     def id_of(doc_id: str) -> str:
         match = compiled.match(doc_id)

@@ -28,6 +28,7 @@ from ringtrue.verdict.gating import (
     with_checks as with_checks,
 )
 from ringtrue.verdict.numbers import (
+    members as members,
     reachable as reachable,
     upside as upside,
     values_of as values_of,

@@ -81,7 +81,7 @@ class Policy:
 
         settle("floors", _floors(self.floors, "floors"))
         settle("latency", _table(self.latency, "latency", _percentile, _milliseconds))
-        settle("slices", _table(self.slices, "slices", _slice, _floors))
+        settle("slices", _table(self.slices, "slices", lambda name, _: "=".join(split_slice(name)), _floors))
         if isinstance(self.drop_measures, str) or not isinstance(self.drop_measures, Iterable):
             raise InputError(f"drop_measures = {self.drop_measures!r} is no list; write it like ['R@5', 'nDCG@5']")
         names = (_measure(name, "drop_measures") for name in self.drop_measures)
@@ -201,10 +201,6 @@ def _percentile(name: str, place: str) -> str:
     if name not in PERCENTILES:
         raise InputError(f"{place} has no '{name}'; write {nearest(name, PERCENTILES)}")
     return name
-
-
-def _slice(name: str, place: str) -> str:
-    return "=".join(split_slice(name))
 
 
 def _number(value: Any, place: str, *, infinite: bool = False) -> float:

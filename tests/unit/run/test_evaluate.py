@@ -19,7 +19,7 @@ from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Query
 from ringtrue.report import Report, headline
-from ringtrue.report.json_report import record
+from ringtrue.report.machine_formats import record
 from ringtrue.retrieve import Collection, answer_all
 from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save, usual_measures
 from ringtrue.verdict import baseline_of, read_baseline, write_baseline

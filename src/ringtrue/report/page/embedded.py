@@ -97,7 +97,7 @@ def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequen
     before = sides.before_values.get(query_id)
     missing = _missing(sides, query_id, losses, docs, steps) if ranking.error is None else []
     shown = {hit.doc_id for hit in (*hits, *(hits_before or ()))}
-    grades = [part for doc, grade in sides.grades.get(query_id, {}).items() if doc in shown for part in (docs(doc), grade)]
+    grades = [part for doc, grade in sides.now.grades.get(query_id, {}).items() if doc in shown for part in (docs(doc), grade)]
     return [
         query_id,
         _short(beside_id(query_id, query.text), LONGEST_TEXT),

@@ -109,12 +109,8 @@ class Sides:
     def relevant(self) -> Mapping[str, Mapping[str, int]]:
         """query → document → grade, for what counts as relevant."""
         threshold = max(1, self.now.setup.golden.relevance_threshold)
-        return {query: {doc: grade for doc, grade in docs.items() if grade >= threshold} for query, docs in self.grades.items()}
-
-    @cached_property
-    def grades(self) -> Mapping[str, Mapping[str, int]]:
-        """query → document → grade, of all judgments."""
-        return self.now.qrels.to_dict()
+        judged = self.now.grades.items()
+        return {query: {doc: grade for doc, grade in docs.items() if grade >= threshold} for query, docs in judged}
 
     @cached_property
     def cutoff(self) -> int:
