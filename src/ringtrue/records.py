@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -251,9 +252,8 @@ class Order:
 
     def place_of(self, rows: Ints) -> Ints:
         """Return the places at which these rows stand."""
-        if self.base is None:
-            places = rows.copy()
-        else:
+        places = rows.copy()
+        if self.base is not None:
             inverse = np.empty(self.size, np.int64)
             inverse[self.base] = np.arange(self.size)
             places = inverse[rows]
@@ -328,22 +328,16 @@ class Run:
             rankings = keyed_by_text(rankings)
             rankings = [Ranking(query, tuple(Hit(doc) for doc in docs)) for query, docs in rankings.items()]
         answers = [answer for answer in rankings if answer.error is None]
-        seen: set[str] = set()
-        for answer in answers:
-            if answer.query_id in seen:
-                raise InputError(f"query '{answer.query_id}' is answered twice; keep one Ranking for each query")
-            seen.add(answer.query_id)
-        names: list[str] = []
-        docs: list[str] = []
-        scores: list[float] = []
-        for answer in answers:
-            for rank, hit in enumerate(answer.hits, 1):
-                names.append(check_id(answer.query_id, "query id", hit.doc_id))
-                docs.append(check_id(hit.doc_id, "document id", answer.query_id))
-                scores.append(-float(rank) if math.isnan(hit.score) else check_score(hit.score, answer.query_id, hit.doc_id))
-        query_ids, query = _index(names)
+        for query_id, times in Counter(answer.query_id for answer in answers).items():
+            if times > 1:
+                raise InputError(f"query '{query_id}' is answered twice; keep one Ranking for each query")
+        rows = (
+            (answer.query_id, hit.doc_id, -float(rank) if math.isnan(hit.score) else hit.score)
+            for answer in answers
+            for rank, hit in enumerate(answer.hits, 1)
+        )
         chunks = {answer.query_id: answer.hits[0].chunk for answer in answers if answer.hits and answer.hits[0].chunk}
-        run = cls(query_ids, query, IdList(docs), np.asarray(scores, np.float64), True, name, first_chunks=chunks)
+        run = replace(cls.of(rows, name=name), ordered=True, first_chunks=chunks)
         return run.with_empty_answers(answer.query_id for answer in answers)
 
     def with_empty_answers(self, query_ids: Iterable[str]) -> Run:
@@ -494,10 +488,10 @@ class GoldenSet:
 
     def query(self, query_id: str) -> Query:
         """Return one query; raises InputError naming the set."""
-        for query in self.queries:
-            if query.query_id == query_id:
-                return query
-        raise InputError(f"golden set '{self.id}' has no query '{query_id}'")
+        found = next((query for query in self.queries if query.query_id == query_id), None)
+        if found is None:
+            raise InputError(f"golden set '{self.id}' has no query '{query_id}'")
+        return found
 
 
 def share_confirmed(confirmed: int, judgments: int) -> str:

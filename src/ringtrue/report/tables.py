@@ -85,11 +85,10 @@ def measure_lines(report: Report) -> tuple[MeasureLine, ...]:
         # A check of completeness, or of a latency that was not measured, has no line.
         if check.slice is None and (check.rule in QUALITY or check.measure in PERCENTILES):
             checks.setdefault(check.measure, []).append(check)
-    current = dict(evaluation.metrics)
-    current |= {name: group[0].current for name, group in checks.items() if name not in current}
     latency = evaluation.latency
+    current = {name: group[0].current for name, group in checks.items()} | evaluation.metrics
     current |= {name: getattr(latency, name) for name in PERCENTILES}
-    order = [name for name in current if name not in PERCENTILES]
+    order = [name for name in dict.fromkeys([*evaluation.metrics, *current]) if name not in PERCENTILES]
     order += [name for name in PERCENTILES if latency.count or name in checks]
     known = {**baseline.metrics, **baseline.latency} if baseline else {}
     return tuple(_line(name, current[name], checks.get(name, []), known, report) for name in order)
@@ -218,11 +217,9 @@ def missing(line: QueryLine, k: int) -> tuple[RankedDocument, ...]:
 
 def _badness(line: QueryLine, measure: str) -> tuple[int, float, str]:
     """Order: no answer, then worst to best, then questions for which the measure is not defined."""
-    if line.error is not None:
-        return 0, 0.0, line.query_id
     value = line.values.get(measure, math.nan)
-    if math.isnan(value):
-        return 2, 0.0, line.query_id
+    if line.error is not None or math.isnan(value):
+        return 0 if line.error is not None else 2, 0.0, line.query_id
     return 1, -value if lower_is_better(measure) else value, line.query_id
 
 
@@ -293,9 +290,7 @@ def component_lines(report: Report) -> tuple[ComponentLine, ...]:
 def without_it(line: ComponentLine) -> str:
     """Return ``−0.0646 (−0.0868 to −0.0424)``; '' if not known."""
     change = line.without
-    if change is None:
-        return ""
-    return f"{signed(change.mean)} ({signed_span(change.low, change.high)})"
+    return f"{signed(change.mean)} ({signed_span(change.low, change.high)})" if change else ""
 
 
 def part_label(name: str, evaluation: Evaluation) -> str:
@@ -326,11 +321,9 @@ class BlameLine:
 def blame_lines(evaluation: Evaluation) -> tuple[BlameLine, ...]:
     """Return the stages that lost something, in the order in which a document passes them."""
     counts: Counter[str] = Counter(loss.stage for loss in evaluation.losses)
-    total = relevant_documents(evaluation)
+    total = relevant_documents(evaluation) or math.nan
     order = [*STAGES, *sorted(set(counts) - set(STAGES))]
-    return tuple(
-        BlameLine(stage, counts[stage], counts[stage] / total if total else math.nan) for stage in order if counts[stage]
-    )
+    return tuple(BlameLine(stage, counts[stage], counts[stage] / total) for stage in order if counts[stage])
 
 
 def lost_at(evaluation: Evaluation) -> str:
@@ -348,9 +341,8 @@ def relevant_documents(evaluation: Evaluation) -> int:
 
 def slice_fields(evaluation: Evaluation) -> tuple[str, ...]:
     """Return the fields that divide the scored questions; a declared field that none of them has is left out."""
-    present = {
-        name for facts in evaluation.scores.facts.values() for name, value in facts.items() if value not in (None, "", [], ())
-    }
+    known = ((name, value) for facts in evaluation.scores.facts.values() for name, value in facts.items())
+    present = {name for name, value in known if value not in (None, "", [], ())}
     return tuple(name for name in evaluation.setup.golden.slices if name in present)
 
 

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -144,7 +144,9 @@ def _again(
     wrong_question = isinstance(problem, RingtrueError) and not isinstance(problem, SearchFailed)
     if wrong_question or isinstance(problem, AccessDenied):
         raise problem
-    if isinstance(problem, PASSING) and turn.attempt <= retries and not _retries_itself(turn.question.retriever):
+    # A connection that has a setting ``retries`` of its own, and says 0, is asked once.
+    retries_itself = any(hasattr(one, "retries") for one in with_parts(turn.question.retriever))
+    if isinstance(problem, PASSING) and turn.attempt <= retries and not retries_itself:
         waiting.append(_Turn(turn.question, turn.attempt + 1))
         return
     said = str(problem) if isinstance(problem, RingtrueError) else f"{type(problem).__name__}: {problem}"
@@ -152,9 +154,11 @@ def _again(
     finish(turn, Answer(Ranking(turn.question.query_id, (), error=" ".join(said.split()) + tried)))
 
 
-def _retries_itself(retriever: Any) -> bool:
-    """True if a part of the retriever has a setting ``retries`` of its own: a connection that says 0 is asked once."""
-    return hasattr(retriever, "retries") or any(_retries_itself(part) for part in getattr(retriever, "parts", ()))
+def with_parts(retriever: Any) -> Iterator[Any]:
+    """Yield a retriever, the parts that it is made of, their parts …"""
+    yield retriever
+    for part in getattr(retriever, "parts", ()):
+        yield from with_parts(part)
 
 
 def _work(

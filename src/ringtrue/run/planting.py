@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError, RingtrueError, SearchFailed, TimedOut
-from ringtrue.records import Document, GoldenSet
+from ringtrue.records import GoldenSet
 from ringtrue.retrieve import plain
 from ringtrue.retrieve.connectors.writing import SEAL, Planted, Writable, sealed
 from ringtrue.traffic import marked
@@ -139,8 +139,14 @@ def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PRE
         raise InputError(f"golden set '{golden.id}' brings no documents to ingest; name one with a corpus")
     if tenant is not None and not tenant.strip():
         raise InputError("the tenant is blank; name one, or leave it out")
-    start = namespace(golden, prefix=prefix)
-    return [_as_planted(document, start, tenant) for document in golden.documents]
+    found, start = [], namespace(golden, prefix=prefix)
+    for document in golden.documents:
+        tags = {"tags": list(document.tags)} if document.tags and "tags" not in document.metadata else {}
+        facts, doc_id = {**document.metadata, **tags}, f"{start}{document.doc_id}"
+        said = json.dumps([document.title, document.text, facts], sort_keys=True, default=str)
+        digest = sealed(hashlib.sha256(said.encode()).hexdigest()[: 32 - SEAL], doc_id, tenant)
+        found.append(Planted(doc_id, plain(document.title), plain(document.text), facts, digest, tenant))
+    return found
 
 
 def namespace(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
@@ -156,21 +162,10 @@ def id_pattern(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
     return f"^{start}(.+)$"
 
 
-def _as_planted(document: Document, start: str, tenant: str | None) -> Planted:
-    tags = {"tags": list(document.tags)} if document.tags and "tags" not in document.metadata else {}
-    facts = {**document.metadata, **tags}
-    said = json.dumps([document.title, document.text, facts], sort_keys=True, default=str)
-    doc_id = f"{start}{document.doc_id}"
-    digest = sealed(hashlib.sha256(said.encode()).hexdigest()[: 32 - SEAL], doc_id, tenant)
-    return Planted(doc_id, plain(document.title), plain(document.text), facts, digest, tenant)
-
-
 def _writable(connector: Any) -> Writable:
     if not isinstance(connector, Writable):
-        name = getattr(connector, "name", type(connector).__name__)
-        raise InputError(
-            f"{name} cannot be written, it only answers; name the connection of the system that holds the documents"
-        )
+        cure = "name the connection of the system that holds the documents"
+        raise InputError(f"{_name(connector)} cannot be written, it only answers; {cure}")
     check: Callable[[Sequence[Planted]], None] | None = getattr(connector, "check_planting", None)
     if check is not None:
         check([])

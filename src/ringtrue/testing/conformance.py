@@ -58,12 +58,7 @@ class _Tally:
 
 def measures_called(names: Iterable[str]) -> dict[str, Measure]:
     """Return ``{trec_eval's name: our measure}`` for the names that Ringtrue has under exactly that meaning."""
-    known: dict[str, Measure] = {}
-    for name in names:
-        for candidate in _candidates(name):
-            if candidate.trec == name:
-                known[name] = candidate
-    return known
+    return {name: measure for name in names for measure in _candidates(name) if measure.trec == name}
 
 
 def _candidates(name: str) -> Iterator[Measure]:

@@ -38,6 +38,7 @@ from ringtrue.verdict.records import (
     Arm as Arm,
     Baseline as Baseline,
     Check as Check,
+    CheckStatus as CheckStatus,
     Comparison as Comparison,
     LatencyComparison as LatencyComparison,
     MeasureComparison as MeasureComparison,

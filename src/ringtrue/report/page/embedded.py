@@ -26,17 +26,11 @@ LONGEST_TITLE = 200
 MOST_MISSING = 30
 
 
-class Names:
+class Names(dict[str, int]):
     """Names by number, in the order of their first use."""
 
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
     def __call__(self, name: str) -> int:
-        return self.numbers.setdefault(name, len(self.numbers))
-
-    def __iter__(self) -> Any:
-        return iter(self.numbers)
+        return self.setdefault(name, len(self))
 
 
 def depth(sides: Sides) -> int:
@@ -53,6 +47,7 @@ def data(sides: Sides) -> dict[str, Any]:
     for loss in sides.now.losses:
         if loss.k == sides.cutoff:
             losses.setdefault(loss.query_id, []).append(loss)
+    other = sides.report.other.titles if sides.report.other else {}
     rows = [_query(sides, query, docs, steps, values, losses.get(query.query_id, [])) for query in sides.now.queries]
     return {
         "measures": sides.measures,
@@ -62,7 +57,7 @@ def data(sides: Sides) -> dict[str, Any]:
         "fields": fields,
         "values": [list(names) for names in values],
         "docs": list(docs),
-        "titles": [_short(sides.now.titles.get(doc, "") or _other_title(sides, doc), LONGEST_TITLE) for doc in docs],
+        "titles": [_short(sides.now.titles.get(doc, "") or other.get(doc, ""), LONGEST_TITLE) for doc in docs],
         "steps": list(steps),
         "stages": [[stage, WHY_LOST[stage]] for stage in STAGES],
         "k": sides.cutoff,
@@ -105,7 +100,7 @@ def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequen
         [_round(now.get(name)) for name in sides.measures],
         [_round(before.get(name)) for name in sides.measures] if before is not None else None,
         _round(ranking.latency_ms, 3),
-        _round(sides.before_latencies.get(query_id), 3),
+        _round(sides.before.latencies.get(query_id) if sides.before else None, 3),
         ranking.error,
         [_hit(hit, docs, steps) for hit in hits],
         [_hit(hit, docs, steps) for hit in hits_before] if hits_before is not None else None,
@@ -136,10 +131,6 @@ def _missing(sides: Sides, query_id: str, losses: Iterable[Any], docs: Names, st
         trail = [part for name, place in (loss.ranks.items() if loss else ()) for part in (steps(name), place)]
         found.append([docs(doc), grade, STAGES.index(loss.stage) if loss else -1, rank, *trail])
     return found
-
-
-def _other_title(sides: Sides, doc_id: str) -> str:
-    return sides.report.other.titles.get(doc_id, "") if sides.report.other else ""
 
 
 def _short(text: str, longest: int) -> str:

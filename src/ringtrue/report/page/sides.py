@@ -89,8 +89,12 @@ class Sides:
         return list(chain.from_iterable(self.now.timings.values())), list(chain.from_iterable(before.values()))
 
     @cached_property
-    def before_latencies(self) -> Mapping[str, float]:
-        return self.before.latencies if self.before else {}
+    def same_machine(self) -> bool:
+        """Return whether latencies of both sides were measured on the same kind of machine."""
+        if self.comparison and self.comparison.latency:
+            return self.comparison.latency.comparable
+        before = self.before.setup if isinstance(self.before, Evaluation) else self.before
+        return before is not None and bool(before.machine) and before.machine == self.now.setup.machine
 
     def before_mean(self, measure: str) -> float:
         """Return the other side's mean; nan where it is not known."""
