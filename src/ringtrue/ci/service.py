@@ -303,19 +303,15 @@ def is_local(host: str) -> bool:
 def check_addresses(head: AskedServers, base: AskedServers | None, *, shared: bool) -> None:
     """Raise CannotDecide if nobody asks a started service, or if both sides ask one server and that is not ``shared``."""
     for side in (head, base):
-        if side is None or side.service is None or not side.connections:
-            continue
-        others = side.elsewhere()
-        if len(others) == len(side.connections):
+        others = side.elsewhere() if side and side.service else {}
+        if side and others and len(others) == len(side.connections):
             name, address = next(iter(others.items()))
             raise CannotDecide(
                 f"connection '{name}' asks {address}, not the service that [ci] serve starts; "
                 f"write {{port}} in its url: http://localhost:{{port}}/…"
             )
-    if base is None or shared:
-        return
-    theirs = base.elsewhere()
-    for name, address in head.elsewhere().items():
+    theirs = {} if base is None or shared else base.elsewhere()
+    for name, address in head.elsewhere().items() if theirs else ():
         if address in theirs.values():
             raise CannotDecide(
                 f"connection '{name}' asks {address} on both sides, so both measure one running search; "

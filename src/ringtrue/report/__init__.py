@@ -11,7 +11,7 @@ from ringtrue.exports import on_first_use
 if TYPE_CHECKING:
     from ringtrue.report.advice import recommend as recommend
     from ringtrue.report.comment import marker as marker, pull_request as pull_request
-    from ringtrue.report.escape import one_line as one_line
+    from ringtrue.report.formatting import one_line as one_line
     from ringtrue.report.formatting import (
         DASH as DASH,
         PERCENTILES as PERCENTILES,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ringtrue.report.make import file_name as file_name, report_on as report_on, report_writer as report_writer
     from ringtrue.report.markdown_report import markdown as markdown
     from ringtrue.report.page.sections import (
-        marked_word as marked_word,
         measure_rows as measure_rows,
         page_sections as page_sections,
     )
@@ -64,14 +63,12 @@ if TYPE_CHECKING:
     from ringtrue.report.tables import (
         blame_lines as blame_lines,
         component_lines as component_lines,
-        lost_at as lost_at,
         measure_lines as measure_lines,
         notes as notes,
         relevant_documents as relevant_documents,
         shown_measures as shown_measures,
         slice_fields as slice_fields,
         warnings as warnings,
-        WHY_LOST as WHY_LOST,
         without_it as without_it,
     )
 else:

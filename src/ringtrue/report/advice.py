@@ -15,10 +15,9 @@ from ringtrue.brief import counted
 from ringtrue.measures import Measure
 from ringtrue.records import Ranking
 from ringtrue.report.formatting import milliseconds, number, portion, signed, signed_span
-from ringtrue.report.noise import Difference, paired, unpaired
 from ringtrue.report.records import Recommendation, Report
 from ringtrue.report.sentences import POWER, comparison_of, depth, primary, same, terms
-from ringtrue.report.tables import part_label, relevant_documents, slice_fields, whole_of
+from ringtrue.report.tables import Difference, paired, part_label, relevant_documents, slice_fields, unpaired, whole_of
 from ringtrue.run import Component, Evaluation, Loss
 from ringtrue.verdict import members, upside
 

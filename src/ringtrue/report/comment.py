@@ -8,18 +8,19 @@ from collections.abc import Iterator
 
 from ringtrue.brief import counted
 from ringtrue.report import tables
-from ringtrue.report.escape import md, table
 from ringtrue.report.formatting import (
     DASH,
     PERCENTILES,
     amount,
     beside_id,
+    md,
     number,
     percent,
     signed,
     signed_milliseconds,
     signed_span,
     span,
+    table,
 )
 from ringtrue.report.markdown_report import bullets, quoted, signed_headline, slice_table, status_of
 from ringtrue.report.records import Report

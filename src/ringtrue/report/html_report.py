@@ -58,7 +58,8 @@ def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"fragment": _fragment, "tight": _tight, "code": code_markup}
+    templates.filters |= {"tight": _tight, "code": code_markup}
+    templates.filters["fragment"] = lambda query_id: quote(HALF_PAIRS.sub("\ufffd", query_id), safe="")
     return templates
 
 
@@ -70,12 +71,6 @@ def code_markup(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts))
 
 
-def _fragment(query_id: str) -> str:
-    return quote(HALF_PAIRS.sub("\ufffd", query_id), safe="")
-
-
 def _tight(text: str) -> str:
     """Keep a number beside its unit and an arrow between its numbers when a line breaks."""
-    return (
-        text.replace(" %", "\u00a0%").replace(" → ", "\u00a0→\u00a0").replace(" = ", "\u00a0=\u00a0").replace(" ms", "\u00a0ms")
-    )
+    return re.sub(" (%|ms)|( (?:→|=) )", lambda found: found[0].replace(" ", "\u00a0"), text)

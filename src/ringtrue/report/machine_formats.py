@@ -20,7 +20,6 @@ from ringtrue.report.formatting import PERCENTILES
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import comparison_of, headline, place, primary, reasons, title
 from ringtrue.run import Evaluation
-from ringtrue.verdict import Check
 
 IN_FILE = ("per_query", "latencies", "repeats", "rankings", "timings", "scores")
 """Fields of a baseline that only its own file has: values of every query."""
@@ -42,7 +41,6 @@ RULES = {
     "completeness": "The evaluation is not complete enough to be judged.",
     "query": "A question got no answer.",
 }
-BASELINE_RULES = ("drop", "significant drop", "latency increase")
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -244,24 +242,31 @@ def _legal(text: str) -> str:
 # ── SARIF ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sarif(report: Report, *, golden_file: str | None = None, baseline_file: str | None = None) -> str:
-    """Return a log with one run. Files are named as the repository knows them; results point to them if they are given."""
-    evaluation = report.evaluation
-    results = [
-        _result(check, report, golden_file, baseline_file)
-        for check in (report.verdict.checks if report.verdict else ())
-        if check.status in LEVEL
-    ]
+def sarif(report: Report, *, baseline_file: str | None = None) -> str:
+    """Return a log with one run. Results point to the baseline, as the repository names its file, if that is given."""
+    evaluation, golden = report.evaluation, report.evaluation.setup.golden
+    logical = {"name": golden.id, "fullyQualifiedName": golden.version, "kind": "resource"}
+    location: dict[str, Any] = {"logicalLocations": [logical]}
+    if baseline_file is not None:
+        uri = quote(baseline_file.replace("\\", "/"), safe="/:@!$&'()*+,;=~")
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}
+    names = ("status", "measure", "slice", "current", "threshold", "baseline", "degradation", "queries")
+    results = []
+    for check in report.verdict.checks if report.verdict else ():
+        if check.status in LEVEL:
+            text = check.message + (f" (queries behind it: {', '.join(check.queries)})" if check.queries else "")
+            entry = _entry(check.rule, LEVEL[check.status], text, location, key=f"{check.rule}/{place(check)}")
+            results.append(entry | {"properties": {name: getattr(check, name) for name in names}})
     for query_id, error in evaluation.failures.items():
         text = f"query '{query_id}' got no answer: {error}"
-        results.append(_entry("query", "error", text, golden_file, report, key=f"query/{query_id}"))
+        results.append(_entry("query", "error", text, location, key=f"query/{query_id}"))
     rules = {result["ruleId"]: _rule(result["ruleId"]) for result in results}
     for result in results:
         result["ruleIndex"] = list(rules).index(result["ruleId"])
     driver = {"name": "Ringtrue", "version": evaluation.setup.ringtrue, "rules": list(rules.values())}
     known = _facts(report) | {
         "verdict": report.verdict.word if report.verdict else None,
-        "provisional": evaluation.setup.golden.provisional,
+        "provisional": golden.provisional,
         "metrics": evaluation.metrics,
         "notes": tables.notes(report),
     }
@@ -287,22 +292,7 @@ def _rule(rule_id: str) -> dict[str, Any]:
     }
 
 
-def _result(check: Check, report: Report, golden_file: str | None, baseline_file: str | None) -> dict[str, Any]:
-    files = (baseline_file, golden_file) if check.rule in BASELINE_RULES else (golden_file, baseline_file)
-    text = check.message + (f" (queries behind it: {', '.join(check.queries)})" if check.queries else "")
-    file, key = next(filter(None, files), None), f"{check.rule}/{place(check)}"
-    names = ("status", "measure", "slice", "current", "threshold", "baseline", "degradation", "queries")
-    properties = {name: getattr(check, name) for name in names}
-    return _entry(check.rule, LEVEL[check.status], text, file, report, key=key) | {"properties": properties}
-
-
-def _entry(rule: str, level: str, text: str, file: str | None, report: Report, *, key: str) -> dict[str, Any]:
-    golden = report.evaluation.setup.golden
-    logical = {"name": golden.id, "fullyQualifiedName": golden.version, "kind": "resource"}
-    location: dict[str, Any] = {"logicalLocations": [logical]}
-    if file is not None:
-        uri = quote(file.replace("\\", "/"), safe="/:@!$&'()*+,;=~")
-        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}
+def _entry(rule: str, level: str, text: str, location: Mapping[str, Any], *, key: str) -> dict[str, Any]:
     return {
         "ruleId": f"ringtrue/{rule.replace(' ', '-')}",
         "level": level,

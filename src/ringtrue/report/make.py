@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,6 @@ def report_on(
     policy: Policy | None = None,
     verdict: Verdict | None = None,
     title: str = "",
-    notes: Sequence[str] = (),
 ) -> Report:
     """Return everything there is to tell about an evaluation.
 
@@ -36,10 +35,10 @@ def report_on(
     """
     if verdict is None and (baseline is not None or policy is not None):
         verdict = gate(evaluation, policy or Policy(), baseline=baseline)
-    made = Report(evaluation, made_at, other, baseline, verdict=verdict, title=title, notes=tuple(notes))
+    made = Report(evaluation, made_at, other, baseline, verdict=verdict, title=title)
     if other is not None:
         if set(other.scores.query_ids).isdisjoint(evaluation.scores.query_ids):
-            made = replace(made, notes=(*made.notes, f"{other.name} shares no query with this run: no paired comparison"))
+            made = replace(made, notes=(f"{other.name} shares no query with this run: no paired comparison",))
         else:
             made = replace(made, comparison=_compared(other, evaluation))
     elif baseline is not None and same_golden(made) and not set(baseline.per_query).isdisjoint(evaluation.scores.query_ids):

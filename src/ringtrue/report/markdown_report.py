@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from ringtrue.brief import counted
 from ringtrue.report import tables
-from ringtrue.report.escape import md, table
 from ringtrue.report.formatting import (
     DASH,
     PERCENTILES,
     amount,
     beside_id,
+    md,
     milliseconds,
     number,
     percent,
@@ -23,6 +23,7 @@ from ringtrue.report.formatting import (
     signed,
     signed_span,
     span,
+    table,
 )
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import (

@@ -194,7 +194,7 @@ def depth(report: Report) -> int:
 
 def setting(value: Any) -> str:
     """Return a value of a configuration as people write it; a dash for none."""
-    if value is None or value == "":
+    if value in (None, ""):
         return DASH
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={setting(one)}" for name, one in value.items())

@@ -28,9 +28,18 @@ from ringtrue.retrieve import Collection, Retriever, Source, indexes_of
 from ringtrue.run import preconditions
 from ringtrue.run.ask import Answer, Question, ask_all
 from ringtrue.run.cache import AnswerJournal, ResultCache, key_of
-from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Precondition, Setup
+from ringtrue.run.evaluation import (
+    DEFAULT_MEASURES,
+    NOT_CACHED,
+    REPLAYED,
+    Component,
+    Evaluation,
+    Origin,
+    Precondition,
+    Setup,
+)
 from ringtrue.run.figures import Failed, about_chunks, figures_of, how_answered, misspelt, session_lift
-from ringtrue.run.ids import IdOf, mapped, mapping, same, unmapping
+from ringtrue.run.named import IdOf, mapped, mapping, same, unmapping
 from ringtrue.run.parts import blame, relevant_total
 from ringtrue.run.parts import components as components_of
 from ringtrue.run.subject import DEEP, SHALLOW, Routed, code_hash, corpus_of, routed
@@ -367,9 +376,9 @@ def _evaluation(
         classes=golden.equivalence_classes,
         relevant=relevant_total(answered, rankings),
         notes=(
-            *how_answered(
-                errors, len(rankings), plan.failed, resumed=resumed, met=met, timed=plan.timed, complete=subjects.complete
-            ),
+            *how_answered(errors, len(rankings), plan.failed, resumed=resumed, met=met),
+            *(() if plan.timed else (REPLAYED,)),
+            *(() if subjects.complete else (NOT_CACHED,)),
             *about_scale(plan.whole),
             *(about_chunks(golden, rankings) if any(str(measure) == "Top1Chunk" for measure in plan.measures) else ()),
             *(misspelt(golden, rankings) if any(one.name == "documents" and one.status != "met" for one in met) else ()),

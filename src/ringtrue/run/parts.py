@@ -16,22 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
-from typing import get_args
 
 from ringtrue.errors import InputError
 from ringtrue.measures import Contribution, Measure, latency, score
 from ringtrue.records import GoldenSet, Hit, Query, Ranking
 from ringtrue.retrieve import Fused, Fusion, Listed, Retriever, Seen, Staged, Stepped, StepResult
 from ringtrue.run.evaluation import Component, ComponentKind, Loss, LossStage
-from ringtrue.run.ids import mapped
+from ringtrue.run.named import mapped
 
 CHUNK = ":chunk:"
 """Stands between document and number in the name of a chunk."""
-RELEVANT, FOUND = "relevant", "found"
-_ON_THE_WAY: tuple[LossStage, ...] = (
-    "not in corpus", "not in any list", "below k", "cut by fusion", "demoted by rerank", "cut by threshold", "wrong chunk",
-)  # fmt: skip
-assert set(_ON_THE_WAY) == set(get_args(LossStage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,18 +244,6 @@ def blame(
 def relevant_total(golden: GoldenSet, rankings: Iterable[Ranking]) -> int:
     """Return how many relevant documents the answered queries have, interchangeable ones counted once."""
     return sum(len(items) for _, _, items in _wanted(golden, rankings))
-
-
-def waterfall(losses: Iterable[Loss], relevant: int) -> dict[str, int]:
-    """Return how many documents are relevant, how many each stage lost, and how many are left, in this order.
-
-    >>> [name for name, count in waterfall([Loss("q", "pool", 3, "below k", 5)], 4).items() if count]
-    ['relevant', 'below k', 'found']
-    """
-    counts: dict[str, int] = dict.fromkeys(_ON_THE_WAY, 0)
-    for loss in losses:
-        counts[loss.stage] += 1
-    return {RELEVANT: relevant, **counts, FOUND: relevant - sum(counts.values())}
 
 
 def _names(golden: GoldenSet) -> dict[str, str]:

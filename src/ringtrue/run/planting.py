@@ -229,10 +229,10 @@ def _await(system: Writable, documents: Sequence[Planted], timeout: float) -> No
     """Return when every document can be found; raises TimedOut."""
     end = time.monotonic() + timeout
     known: Callable[[Sequence[str]], set[str]] | None = getattr(system, "known", None)
-    asked = [document for document in documents if document.whole]
-    step = max(1, len(asked) // SAMPLE)
-    unknown = {document.id for document in documents} if known is not None else set()
-    unfound = asked[::step][:SAMPLE] if known is not None else asked
+    unknown: set[str] = set()
+    unfound = [document for document in documents if document.whole]
+    if known is not None:
+        unknown, unfound = {one.id for one in documents}, unfound[:: max(1, len(unfound) // SAMPLE)][:SAMPLE]
     while True:
         if known is not None and unknown:
             unknown -= known(sorted(unknown))

@@ -19,7 +19,7 @@ from ringtrue.records import GoldenSet, Ranking
 from ringtrue.retrieve import Staged, Threshold, Top, document_hash, indexes_of
 from ringtrue.run.ask import with_parts
 from ringtrue.run.evaluation import Precondition, Status
-from ringtrue.run.ids import IdOf
+from ringtrue.run.named import IdOf
 from ringtrue.run.subject import Routed, Subject
 
 NAMES = ("index", "documents", "cut-off", "ids", "depth")

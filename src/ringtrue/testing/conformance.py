@@ -6,13 +6,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import MissingInput
 from ringtrue.formats import read_qrels, read_run
-from ringtrue.measures import DEFINITIONS, Measure, Scores, score
-from ringtrue.records import Run
+from ringtrue.measures import DEFINITIONS, Measure, score
 
 EXACT = 1e-9
 PRINTED = 0.00005000001  # trec_eval prints four digits
@@ -75,8 +75,7 @@ def _candidates(name: str) -> Iterator[Measure]:
                 yield Measure(definition.name, at=float(text))
 
 
-def _score_as_trec_eval(run: Run, qrels: Any, measures: Iterable[Measure], **options: Any) -> Scores:
-    return score(run, qrels, measures, zero_relevant="zero", **{"average_over": "common", **options})
+_score_as_trec_eval = partial(score, zero_relevant="zero", average_over="common")
 
 
 def against_reference(folder: Path | None = None) -> list[Comparison]:
@@ -128,9 +127,7 @@ def against_trec_eval_files(folder: Path) -> list[Comparison]:
         rows = [(name.strip(), query_id, value) for name, query_id, value in expected]
         known = measures_called(dict.fromkeys(name for name, _, _ in rows))
         mine = _score_as_trec_eval(read_run(folder / run_name), read_qrels(folder / qrels_name), known.values(), **options)
-        for name, query_id, value in rows:
-            if name not in known:
-                continue
+        for name, query_id, value in (row for row in rows if row[0] in known):
             measure = known[name]
             value_here = mine[measure] if query_id == "all" else mine.per_query[query_id][str(measure)]
             tally.add(measure, value_here, float(value), f"{expected_name}, query {query_id}")

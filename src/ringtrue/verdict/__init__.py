@@ -12,6 +12,7 @@ from ringtrue.verdict.baseline import (
     write_baseline as write_baseline,
 )
 from ringtrue.verdict.comparing import (
+    Arm as Arm,
     compare as compare,
     compare_all as compare_all,
     ComparisonOptions as ComparisonOptions,
@@ -35,7 +36,6 @@ from ringtrue.verdict.numbers import (
     with_measures as with_measures,
 )
 from ringtrue.verdict.records import (
-    Arm as Arm,
     Baseline as Baseline,
     Check as Check,
     CheckStatus as CheckStatus,

@@ -37,15 +37,10 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
     """Return an evaluation as a baseline; raises InputError for a version that is not like 1.2.0."""
     check_version(version, "version")
     setup, seen = evaluation.setup, evaluation.latency
+    same = ("retriever", "config", "fingerprint", "golden", "corpus", "recorded_at", "machine", "workers")
     return Baseline(
+        **{name: getattr(setup, name) for name in same},
         version=version,
-        retriever=setup.retriever,
-        config=dict(setup.config),
-        fingerprint=setup.fingerprint,
-        golden=setup.golden,
-        corpus=setup.corpus,
-        recorded_at=setup.recorded_at,
-        machine=setup.machine,
         metrics=dict(evaluation.metrics),
         latency={name: round(getattr(seen, name), 3) for name in PERCENTILES} if evaluation.latencies else {},
         per_query=dict(sorted(evaluation.scores.per_query.items())),
@@ -56,7 +51,6 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
             for ranking in sorted(evaluation.rankings, key=lambda ranking: ranking.query_id)
             if ranking.error is None
         },
-        workers=setup.workers,
         reason=reason,
     )
 

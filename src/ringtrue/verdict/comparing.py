@@ -9,17 +9,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import Measure, Scores, latency
 from ringtrue.records import Floats
-from ringtrue.run import Evaluation, Origin
+from ringtrue.run import Evaluation, Origin, Setup
 from ringtrue.stats import Correction, PairedVerdict, Word, compare_paired, mean_interval
 from ringtrue.verdict.numbers import members, some, upside, values_of, with_measures
-from ringtrue.verdict.records import Arm, Comparison, LatencyComparison, MeasureComparison
+from ringtrue.verdict.records import Baseline, Comparison, LatencyComparison, MeasureComparison
 
 PRIMARY = "nDCG@10"
 SLICE_MINIMUM = 5
@@ -36,6 +35,10 @@ class ScoredRun:
     timings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     machine: str = ""
     golden: Origin | None = None
+
+
+Arm = Evaluation | Baseline | ScoredRun
+"""One side of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +202,9 @@ def _with(arm: Arm, names: Sequence[str]) -> Arm:
     return arm
 
 
-def _setup(arm: Arm) -> Any:
-    """Return what knows golden set, documents, machine and depth of an arm: an evaluation's setup, or the arm itself."""
-    return getattr(arm, "setup", arm)
+def _setup(arm: Arm) -> Setup | Baseline | ScoredRun:
+    """Return what knows golden set, documents, machine and depth of an arm."""
+    return arm.setup if isinstance(arm, Evaluation) else arm
 
 
 def _set_notes(pair: _Pair, *, allowed: bool) -> Iterator[str]:
@@ -229,11 +232,11 @@ def _notes(pair: _Pair) -> Iterator[str]:
         if only:
             yield f"{len(only)} queries have a score in {here.name} only and take no part: {some(only)}"
     setups = [_setup(arm) for arm in (pair.a, pair.b)]
-    depths = {setup.k for setup in setups if hasattr(setup, "k")}
+    depths = sorted({setup.k for setup in setups if isinstance(setup, Setup)})
     uncut = [name for name in pair.measures if Measure.parse(name).at is None]
     if len(depths) > 1 and uncut:
-        asked = " and ".join(map(str, sorted(depths)))
-        yield f"the two were asked for {asked} hits, and {some(uncut)} look down to the last: evaluate both with the same -k"
+        asked = f"{depths[0]} and {depths[1]} hits"
+        yield f"the two were asked for {asked}, and {some(uncut)} look down to the last: evaluate both with the same -k"
     corpora = [getattr(setup, "corpus", None) for setup in setups]
     if None not in corpora and corpora[0] != corpora[1]:
         yield "the two searched different documents: a difference may come from these"
@@ -335,7 +338,7 @@ def _latency(
     interval = mean_interval(after - before, rng=rng, alpha=options.alpha, resamples=options.resamples)
     then, now = (latency(chain.from_iterable(side[query] for query in timed)) for side in sides)
     setups = [_setup(arm) for arm in (pair.a, pair.b)]
-    machines = [getattr(setup, "machine", "") for setup in setups]
+    machines = [setup.machine for setup in setups]
     comparable = bool(machines[0]) and machines[0] == machines[1]
     named = " and ".join(machine or "an unknown machine" for machine in machines)
     notes = [] if comparable else [f"latencies were measured on {named}: they are informational only"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -213,19 +213,6 @@ def _milliseconds(value: Any, place: str) -> float:
     if _number(value, place) <= 0:
         raise InputError(f"{place} = {value!r} is not above 0; write milliseconds, such as 500")
     return float(value)
-
-
-class Arm(Protocol):
-    """One side of a comparison: an Evaluation, a Baseline, or scores with a name."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def scores(self) -> Scores: ...
-
-    @property
-    def timings(self) -> Mapping[str, tuple[float, ...]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

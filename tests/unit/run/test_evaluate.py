@@ -292,7 +292,7 @@ def test_usual_measures_look_no_deeper_than_the_hits_asked_for() -> None:
 def test_intervals_hold_what_scipy_finds(golden: GoldenSet, collection: Collection) -> None:
     """The interval of a mean lies near the t interval where both are meant for the data."""
     from made import evaluation, golden_set
-    from ringtrue.run import intervals_of
+    from ringtrue.run.evaluator import intervals_of
 
     scores = evaluation(golden_set(200)).scores
     low, high = intervals_of(scores)["nDCG@10"]

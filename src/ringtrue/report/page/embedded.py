@@ -17,6 +17,7 @@ from ringtrue.report.formatting import beside_id
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.sentences import lower_is_better
 from ringtrue.report.tables import STAGES, WHY_LOST
+from ringtrue.run import Loss
 
 QUERY = ("id", "text", "slices", "now", "before", "ms", "msBefore", "error", "hits", "hitsBefore", "grades", "missing", "lost")
 MANY = 1000
@@ -43,7 +44,7 @@ def data(sides: Sides) -> dict[str, Any]:
     docs, steps = Names(), Names()
     fields = sides.now.setup.golden.slices
     values = [Names() for _ in fields]
-    losses: dict[str, list[Any]] = {}
+    losses: dict[str, list[Loss]] = {}
     for loss in sides.now.losses:
         if loss.k == sides.cutoff:
             losses.setdefault(loss.query_id, []).append(loss)
@@ -80,17 +81,19 @@ def as_json(value: Any) -> str:
     return text
 
 
-def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequence[Names], losses: Iterable[Any]) -> list[Any]:
+def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequence[Names], losses: Iterable[Loss]) -> list[Any]:
     query_id = query.query_id
     ranking = sides.now.ranking(query_id)
     most = depth(sides)
-    hits = ranking.hits[:most]
-    hits_before = sides.before_hits.get(query_id) if sides.before_hits is not None else None
+    hits, hits_before = ranking.hits[:most], (sides.before_hits or {}).get(query_id)
     hits_before = hits_before[:most] if hits_before is not None else None
     fields = sides.now.setup.golden.slices
     now = sides.now.scores.per_query.get(query_id, {})
     before = sides.before_values.get(query_id)
-    missing = _missing(sides, query_id, losses, docs, steps) if ranking.error is None else []
+    missing = []
+    for loss in sorted(losses, key=lambda loss: -loss.grade):
+        trail = (part for name, place in loss.ranks.items() for part in (steps(name), place))
+        missing.append([docs(loss.doc_id), loss.grade, STAGES.index(loss.stage), loss.rank or 0, *trail])
     shown = {hit.doc_id for hit in (*hits, *(hits_before or ()))}
     grades = [part for doc, grade in sides.now.grades.get(query_id, {}).items() if doc in shown for part in (docs(doc), grade)]
     return [
@@ -116,21 +119,6 @@ def _hit(hit: Hit, docs: Names, steps: Names) -> Any:
     if not trail:
         return docs(hit.doc_id)
     return [docs(hit.doc_id), *(part for name, rank in trail for part in (steps(name), rank))]
-
-
-def _missing(sides: Sides, query_id: str, losses: Iterable[Any], docs: Names, steps: Names) -> list[list[Any]]:
-    """[document, grade, stage or −1, final rank or 0, (step, rank) …] of the relevant documents beyond k, the best first."""
-    blamed = {loss.doc_id: loss for loss in losses}
-    ranks = sides.ranks.get(query_id, {})
-    found = []
-    for doc, grade in sorted(sides.relevant.get(query_id, {}).items(), key=lambda pair: -pair[1]):
-        if ranks.get(doc, math.inf) <= sides.cutoff and doc not in blamed:
-            continue
-        loss = blamed.get(doc)
-        rank = (loss.rank if loss else None) or ranks.get(doc, 0)
-        trail = [part for name, place in (loss.ranks.items() if loss else ()) for part in (steps(name), place)]
-        found.append([docs(doc), grade, STAGES.index(loss.stage) if loss else -1, rank, *trail])
-    return found
 
 
 def _short(text: str, longest: int) -> str:

@@ -110,22 +110,7 @@ class Sides:
         return now - self.before_values.get(query_id, {}).get(measure, math.nan)
 
     @cached_property
-    def relevant(self) -> Mapping[str, Mapping[str, int]]:
-        """query → document → grade, for what counts as relevant."""
-        threshold = max(1, self.now.setup.golden.relevance_threshold)
-        judged = self.now.grades.items()
-        return {query: {doc: grade for doc, grade in docs.items() if grade >= threshold} for query, docs in judged}
-
-    @cached_property
     def cutoff(self) -> int:
         """The k at which documents count as lost: that of the losses, else 10."""
         ks = Counter(loss.k for loss in self.now.losses)
         return ks.most_common(1)[0][0] if ks else min(10, self.now.setup.k)
-
-    @cached_property
-    def ranks(self) -> Mapping[str, Mapping[str, int]]:
-        """query → document → final rank, each document once, at its best."""
-        return {
-            ranking.query_id: {doc: place for place, doc in enumerate(dict.fromkeys(hit.doc_id for hit in ranking.hits), 1)}
-            for ranking in self.now.rankings
-        }
