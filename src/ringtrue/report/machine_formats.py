@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import xml.etree.ElementTree as Xml
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +17,7 @@ from ringtrue.report import tables
 from ringtrue.report.formatting import PERCENTILES
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import comparison_of, headline, place, primary, reasons, title
-from ringtrue.run import Evaluation
+from ringtrue.run import Evaluation, json_value
 
 IN_FILE = ("per_query", "latencies", "repeats", "rankings", "timings", "scores")
 """Fields of a baseline that only its own file has: values of every query."""
@@ -52,7 +50,9 @@ def as_json(report: Report) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(json_value(value), ensure_ascii=False, indent=2, allow_nan=False, default=_plain)
+    # JSON in UTF-8 cannot hold halves of surrogate pairs, which some logs contain.
+    return text.encode("utf-8", "replace").decode("utf-8") + "\n"
 
 
 def _facts(report: Report) -> dict[str, str]:
@@ -143,24 +143,13 @@ def _queries(report: Report) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; an undefined or infinite number becomes null, never 0."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = {item.name: getattr(value, item.name) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+def _plain(value: Any) -> Any:
+    """Return what ``json_value`` leaves as it is: sets, arrays and numbers of NumPy, paths, and anything else as text."""
     if isinstance(value, set | frozenset):
-        return sorted(map(plain, value), key=str)
+        return sorted(map(json_value, value), key=str)
     if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    # JSON in UTF-8 cannot hold halves of surrogate pairs, which some logs contain.
-    return str(value.as_posix() if isinstance(value, Path) else value).encode("utf-8", "replace").decode("utf-8")
+        return json_value(value.tolist())
+    return value.as_posix() if isinstance(value, Path) else str(value)
 
 
 # ── JUnit ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,8 +193,7 @@ def junit(report: Report) -> str:
 
 def _add(root: Xml.Element, index: int, name: str, cases: Sequence[Case], report: Report) -> None:
     # The usual schema wants a time without a zone, and every attribute it knows.
-    moment = datetime.fromisoformat(report.made_at)
-    stamp = f"{moment.astimezone(UTC) if moment.tzinfo else moment:%Y-%m-%dT%H:%M:%S}"
+    stamp = f"{datetime.fromisoformat(report.made_at).astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
     host = report.evaluation.setup.machine or "unknown"
     head = _attributes(name=name, package="ringtrue", id=str(index), timestamp=stamp, hostname=host, **_counts(cases))
     suite = Xml.SubElement(root, "testsuite", head)

@@ -76,6 +76,4 @@ def file_name(made_at: str, suffix: str = ".md") -> str:
     >>> file_name("2026-11-16T08:00:00+00:00")
     'ringtrue-eval-20261116T080000Z.md'
     """
-    moment = datetime.fromisoformat(made_at)
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment
-    return f"ringtrue-eval-{moment:%Y%m%dT%H%M%SZ}{suffix}"
+    return f"ringtrue-eval-{datetime.fromisoformat(made_at).astimezone(UTC):%Y%m%dT%H%M%SZ}{suffix}"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.errors import MissingInput
+from ringtrue.records import Query
 from ringtrue.report.sentences import lower_is_better
 from ringtrue.report.tables import RankedDocument, Way, judged_for, places_in
-
-if TYPE_CHECKING:
-    from ringtrue.records import Query
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Comparison
+from ringtrue.run import Evaluation
+from ringtrue.verdict import Comparison
 
 DEEPEST = 50
 """Hits of an answer that are shown."""

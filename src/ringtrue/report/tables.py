@@ -374,8 +374,7 @@ def blame_lines(evaluation: Evaluation) -> tuple[BlameLine, ...]:
     """Return the stages that lost something, in the order in which a document passes them."""
     counts: Counter[str] = Counter(loss.stage for loss in evaluation.losses)
     total = relevant_documents(evaluation) or math.nan
-    order = [*STAGES, *sorted(set(counts) - set(STAGES))]
-    return tuple(BlameLine(stage, counts[stage], counts[stage] / total) for stage in order if counts[stage])
+    return tuple(BlameLine(stage, counts[stage], counts[stage] / total) for stage in STAGES if counts[stage])
 
 
 def lost_at(evaluation: Evaluation) -> str:

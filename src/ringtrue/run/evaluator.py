@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -128,12 +127,7 @@ def evaluate(
     depth = _depth(k, wanted, subjects, merging=ids is not None)
     watcher.start("preparing", 0)
     _make_ready(subjects, watcher)
-    met = preconditions.settle(
-        chain.from_iterable(
-            preconditions.before(one, part, wanted, id_of=id_of, there=there) for one, part in subjects.parts_of(asked)
-        ),
-        allowed,
-    )
+    met = preconditions.settle(preconditions.before(subjects, asked, wanted, id_of=id_of, there=there), allowed)
     key = key_of({
         "fingerprint": subjects.fingerprint,
         "code": code_hash(),

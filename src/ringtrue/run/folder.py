@@ -20,7 +20,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -208,19 +208,19 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
     if evaluation.components:
         _lines(folder / "components.jsonl", *map(_component, evaluation.components))
     if evaluation.losses:
-        _lines(folder / "losses.jsonl", *map(asdict, evaluation.losses))
+        _lines(folder / "losses.jsonl", *evaluation.losses)
     _lines(
         folder / "run.json",
         {
             "format": FORMAT,
             "name": evaluation.name,
-            "setup": asdict(evaluation.setup),
+            "setup": evaluation.setup,
             "metrics": evaluation.metrics,
             "intervals": evaluation.intervals,
             "figures": evaluation.figures,
-            "latency_ms": asdict(evaluation.latency),
+            "latency_ms": evaluation.latency,
             "failures": evaluation.failures,
-            "counted": asdict(scores.counted),
+            "counted": scores.counted,
             "relevant": evaluation.relevant,
             "classes": evaluation.classes,
             "notes": evaluation.notes,
@@ -241,10 +241,10 @@ def _component(component: Component) -> dict[str, Any]:
     return {
         "name": component.name,
         "kind": component.kind,
-        "contribution": component.contribution and asdict(component.contribution),
-        "latency": component.latency and asdict(component.latency),
+        "contribution": component.contribution,
+        "latency": component.latency,
         "metrics": scores.aggregate,
-        "counted": asdict(scores.counted),
+        "counted": scores.counted,
         "measures": [str(measure) for measure in scores.measures],
         "query_ids": scores.query_ids,
         "values": scores.values.tolist(),
@@ -254,11 +254,15 @@ def _component(component: Component) -> dict[str, Any]:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value as JSON can hold it; an undefined number becomes null."""
+    """Return a value as JSON can hold it, records as objects; an undefined or infinite number becomes null, never 0."""
+    if isinstance(value, str | int):
+        return value
     if isinstance(value, Mapping):
         return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: json_value(getattr(value, item.name)) for item in fields(value)}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -77,9 +77,9 @@ def plant(
     documents, system = plantings(golden, tenant=tenant, prefix=prefix), _writable(connector)
     changed = _changed(system, documents)
     unchanged = len(documents) - len(changed)
-    if progress is not None:
-        progress(unchanged)
-    _write(system, changed, progress)
+    tell = progress or (lambda count: None)
+    tell(unchanged)
+    _write(system, changed, tell)
     _await(system, documents, timeout)
     return Planting(
         system=_name(system),
@@ -105,12 +105,12 @@ def planted(connector: Any, golden: GoldenSet, *, tenant: str | None = None, tim
         yield plant(connector, golden, tenant=tenant, timeout=timeout)
     except BaseException as problem:
         try:
-            _removed(system, changed, tenant, None)
+            _removed(system, changed, tenant)
         except RingtrueError as second:  # what went wrong first is what the user must hear
             problem.add_note(f"and the planted documents could not be removed: {second}")
         raise
     else:
-        _removed(system, changed, tenant, None)
+        _removed(system, changed, tenant)
 
 
 def remove_planted(
@@ -125,7 +125,8 @@ def remove_planted(
 
     What cannot be proven to be planted, by the seal of its source hash, stays: it is not counted, whatever its id.
     """
-    return _removed(_writable(connector), plantings(golden, tenant=tenant, prefix=prefix), tenant, progress)
+    documents = plantings(golden, tenant=tenant, prefix=prefix)
+    return _removed(_writable(connector), documents, tenant, progress or (lambda count: None))
 
 
 def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PREFIX) -> list[Planted]:
@@ -185,7 +186,7 @@ def _changed(system: Writable, documents: Sequence[Planted]) -> list[Planted]:
     ]
 
 
-def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[int], None] | None) -> None:
+def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[int], None]) -> None:
     failed: dict[str, RingtrueError] = {}
     done = 0
     for start in range(0, len(documents), BATCH):
@@ -201,8 +202,7 @@ def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[i
             raise next(iter(refused.values()))
         failed |= refused
         done += len(part) - len(refused)
-        if progress is not None:
-            progress(len(part))
+        progress(len(part))
     if failed:
         first = next(iter(failed))
         others = "".join(f", '{doc_id}'" for doc_id in list(failed)[1:5]) + (" …" if len(failed) > 5 else "")
@@ -259,13 +259,14 @@ def _finds(system: Any, document: Planted) -> bool:
     return False
 
 
-def _removed(system: Writable, documents: Sequence[Planted], tenant: str | None, progress: Callable[[int], None] | None) -> int:
+def _removed(
+    system: Writable, documents: Sequence[Planted], tenant: str | None, progress: Callable[[int], None] = lambda count: None
+) -> int:
     count = 0
     for start in range(0, len(documents), BATCH):
         part = documents[start : start + BATCH]
         count += len(system.remove([document.id for document in part], tenant=tenant))
-        if progress is not None:
-            progress(len(part))
+        progress(len(part))
     return count
 
 

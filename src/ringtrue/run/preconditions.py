@@ -80,15 +80,16 @@ def deepest(measures: Sequence[Measure]) -> int | None:
 
 
 def before(
-    subject: Subject, golden: GoldenSet, measures: Sequence[Measure], *, id_of: IdOf, there: IdOf | None
+    subjects: Routed, golden: GoldenSet, measures: Sequence[Measure], *, id_of: IdOf, there: IdOf | None
 ) -> Iterator[Checked]:
     """Yield what can be seen before the first question.
 
     ``id_of`` turns ids of the system into those of the set, ``there`` does the reverse where that is possible.
     """
-    yield _index(subject)
-    yield _documents(subject, golden, id_of, there)
-    yield _cut_off(subject, deepest(measures))
+    for subject, part in subjects.parts_of(golden):
+        yield _index(subject)
+        yield _documents(subject, part, id_of, there)
+        yield _cut_off(subject, deepest(measures))
 
 
 def _index(subject: Subject) -> Checked:

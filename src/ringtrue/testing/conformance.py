@@ -134,29 +134,29 @@ def against_trec_eval_files(folder: Path) -> list[Comparison]:
     return tally.comparisons()
 
 
+FIVE = {f"d{number}": 1 for number in range(1, 6)}
+LABELS = {"a": 3, "b": 1, "c": 2}
+GRADES = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}
+EXAMPLES: Sequence[tuple[str, str, dict[str, int], str, float]] = (
+    ("five relevant, three of them in the top ten", "d1 d6 d2 d7 d8 d9 d3 d10 d11 d12", FIVE, "R@10", 0.6),
+    ("three of five relevant in the top five", "d1 x d2 y d3", FIVE, "R@5", 0.6),
+    ("the same list", "d1 x d2 y d3", FIVE, "P@5", 0.6),
+    ("first relevant at rank 3", "x y d1", {"d1": 1}, "RR", 0.333),
+    ("labels 3, 1, 2 in that order", "a b c", LABELS, "DCG@3", 4.63),
+    ("labels 3, 1, 2 in the best order", "a c b", LABELS, "DCG@3", 4.76),
+    ("labels 3, 1, 2 in that order", "a b c", LABELS, "nDCG@3", 0.97),
+    ("ranking d1, d4, d2 of grades 3, 2, 1, 0", "d1 d4 d2", GRADES, "nDCG@10", 0.84),
+    ("the same ranking", "d1 d4 d2", GRADES, "nDCG(gain='exp')@10", 0.905),
+)
+"""The worked examples of M-3 and M-4: what they show, ranking, grades, measure, and its value to two or three digits."""
+
+
 def worked_examples() -> list[tuple[str, float, float]]:
-    """Return (example, value, expected) for the worked examples of M-3 and M-4, to two or three printed digits."""
+    """Return (example, value, expected) for the worked examples, rounded to the digits that are expected."""
     found: list[tuple[str, float, float]] = []
-
-    def example(name: str, ranking: Sequence[str], grades: dict[str, int], measure: str, expected: float) -> None:
-        digits = len(repr(expected).split(".")[1])
-        value = score({"q": ranking}, {"q": grades}, [measure])[measure]
-        found.append((f"{name}: {measure}", round(value, digits), expected))
-
-    five = {f"d{number}": 1 for number in range(1, 6)}
-    ten = ["d1", "d6", "d2", "d7", "d8", "d9", "d3", "d10", "d11", "d12"]
-    labels = {"a": 3, "b": 1, "c": 2}
-    grades = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}
-    example("five relevant, three of them in the top ten", ten, five, "R@10", 0.6)
-    example("three of five relevant in the top five", ["d1", "x", "d2", "y", "d3"], five, "R@5", 0.6)
-    example("the same list", ["d1", "x", "d2", "y", "d3"], five, "P@5", 0.6)
-    example("first relevant at rank 3", ["x", "y", "d1"], {"d1": 1}, "RR", 0.333)
-    example("labels 3, 1, 2 in that order", ["a", "b", "c"], labels, "DCG@3", 4.63)
-    example("labels 3, 1, 2 in the best order", ["a", "c", "b"], labels, "DCG@3", 4.76)
-    example("labels 3, 1, 2 in that order", ["a", "b", "c"], labels, "nDCG@3", 0.97)
-    example("ranking d1, d4, d2 of grades 3, 2, 1, 0", ["d1", "d4", "d2"], grades, "nDCG@10", 0.84)
-    example("the same ranking", ["d1", "d4", "d2"], grades, "nDCG(gain='exp')@10", 0.905)
+    for name, ranking, grades, measure, expected in EXAMPLES:
+        value = score({"q": ranking.split()}, {"q": grades}, [measure])[measure]
+        found.append((f"{name}: {measure}", round(value, len(repr(expected).split(".")[1])), expected))
     first = {"a": ["x"], "b": ["-", "x"], "c": ["-", "+", "x"]}
     mean = score(first, {query: {"x": 1} for query in first}, ["RR"])["RR"]
-    found.append(("ranks 1, 2 and 3: mean RR", round(mean, 3), 0.611))
-    return found
+    return [*found, ("ranks 1, 2 and 3: mean RR", round(mean, 3), 0.611)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def baseline_record(baseline: Baseline) -> dict[str, Any]:
     # The reason stands beside the version, not below a thousand queries.
     first = {"format": FORMAT, "version": record["version"], "reason": record["reason"]}
     config = dict(sorted(baseline.config.items(), key=lambda item: str(item[0])))
-    told: dict[str, Any] = json_value({**first, **record, "config": config, "golden": asdict(baseline.golden)})
+    told: dict[str, Any] = json_value({**first, **record, "config": config})
     try:
         _json(told)
     except (TypeError, ValueError) as problem:

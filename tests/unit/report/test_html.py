@@ -321,14 +321,6 @@ def test_two_runs_of_the_same_name_can_be_told_apart() -> None:
     assert sides.before_name == "bm25 (before)"
 
 
-def test_values_before_are_known_from_a_comparison_alone() -> None:
-    sides = Sides(clean())
-    first = next(iter(compared_measure().deltas))
-    assert sides.before_name == "before"
-    assert sides.delta(first, "nDCG@10") == pytest.approx(-0.3)
-    assert math.isnan(sides.delta("q059", "nDCG@10"))
-
-
 # What the script reads
 
 

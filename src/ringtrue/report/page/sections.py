@@ -372,7 +372,7 @@ def blame(sides: Sides) -> Mapping[str, Any]:
     scale, left, k = charts.Scale(0.0, max(1.0, total), 0, 100), total, tables.lost_at(sides.now)
     steps = [("Relevant documents", "judged relevant to the queries", 0, total, "plain")]
     for line in lost:
-        steps.append((line.stage.capitalize(), tables.WHY_LOST.get(line.stage, ""), left, left - line.count, "bad"))
+        steps.append((line.stage.capitalize(), tables.WHY_LOST[line.stage], left, left - line.count, "bad"))
         left -= line.count
     steps.append((f"Found in the first {k}", "what the reader sees", 0, left, "good"))
     rows = []

@@ -63,15 +63,7 @@ class Sides:
     @cached_property
     def before_values(self) -> Mapping[str, Mapping[str, float]]:
         """query → measure → value of the other side."""
-        if self.before_scores is not None:
-            return self.before_scores.per_query
-        values: dict[str, dict[str, float]] = {}
-        if self.comparison is not None:
-            now = self.now.scores.per_query
-            for name, found in self.comparison.measures.items():
-                for query_id, delta in found.deltas.items():
-                    values.setdefault(query_id, {})[name] = now.get(query_id, {}).get(name, math.nan) - delta
-        return values
+        return self.before_scores.per_query if self.before_scores else {}
 
     @cached_property
     def before_hits(self) -> Mapping[str, tuple[Hit, ...]] | None:
@@ -100,9 +92,7 @@ class Sides:
         """Return the other side's mean; nan where it is not known."""
         if self.comparison is not None and measure in self.comparison.measures:
             return self.comparison.measures[measure].a
-        if self.before_scores is not None:
-            return self.before_scores.aggregate.get(measure, math.nan)
-        return math.nan
+        return self.before_scores.aggregate.get(measure, math.nan) if self.before_scores else math.nan
 
     def delta(self, query_id: str, measure: str) -> float:
         """Return now − before of one query; nan where either side has no value."""
