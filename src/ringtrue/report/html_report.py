@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 
 from ringtrue.brief import counted
 from ringtrue.report.formatting import moment
-from ringtrue.report.page import embedded, sections
-from ringtrue.report.page.sides import Sides
+from ringtrue.report.page import sections
+from ringtrue.report.page.sides import Sides, as_json, script_data
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import page_headline, slice_terms
 
@@ -32,9 +32,9 @@ def html(report: Report) -> str:
     sides, evaluation = Sides(report), report.evaluation
     golden, comparison = evaluation.setup.golden, sides.comparison
     style, script = _read("theme.css") + _read("report.css"), _read("report.js")
-    data = embedded.data(sides)
+    data = script_data(sides)
     page = _templates().get_template("report.html.jinja").render(
-        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script), data=embedded.as_json(data),
+        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script), data=as_json(data),
         title=report.title or f"{evaluation.name} on {golden.version}", sides=sides, report=report, golden=golden,
         headline=page_headline(report), made_at=moment(report.made_at), recorded_at=moment(evaluation.setup.recorded_at),
         asked=counted(len(evaluation.queries), "query"), differences=sections.differences(sides),

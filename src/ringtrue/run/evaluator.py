@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -145,7 +145,7 @@ def evaluate(
         return replace(found, name=subjects.name)
 
     plan = _Plan(
-        whole, asked, subjects, wanted, depth, id_of, allowed, failed, session, timeout,
+        whole, asked, subjects, wanted, depth, id_of, allowed, failed, session, timeout, components, blame_at,
         workers or min(one.workers for one in subjects.all), not any(one.replays for one in subjects.all),
     )  # fmt: skip
     questions = _questions(asked, subjects, k=depth, session=session, scope=scope)
@@ -160,7 +160,7 @@ def evaluate(
     watcher.step(len(questions) - len(left))
     answers = before | _asked(plan, left, journal, retries=retries, watcher=watcher)
     repeats = _timed_again(plan, left, passes, watcher=watcher) if plan.timed and left else {}
-    made = _evaluation(plan, questions, answers, met, components=components, blame_at=blame_at, resumed=len(before))
+    made = _evaluation(plan, questions, answers, met, resumed=len(before))
     recorded_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     made = replace(made, setup=replace(made.setup, recorded_at=recorded_at, sample=sample), repeats=repeats)
     if cacheable and not any(answer.ranking.error for answer in answers.values()):
@@ -183,6 +183,8 @@ class _Plan:
     failed: Failed
     session: bool
     timeout: float
+    components: bool
+    blame_at: int
     workers: int
     timed: bool
     """False if answers come from a file, whose time says nothing."""
@@ -312,14 +314,7 @@ def _timed_again(plan: _Plan, questions: Sequence[Question], passes: int, *, wat
 
 
 def _evaluation(
-    plan: _Plan,
-    questions: Sequence[Question],
-    answers: Mapping[str, Answer],
-    met: tuple[Precondition, ...],
-    *,
-    components: bool,
-    blame_at: int,
-    resumed: int,
+    plan: _Plan, questions: Sequence[Question], answers: Mapping[str, Answer], met: tuple[Precondition, ...], *, resumed: int
 ) -> Evaluation:
     """Return what comes of the answers; raises CannotDecide if a precondition fails in them, or none can be scored."""
     golden, subjects, id_of = plan.golden, plan.subjects, plan.id_of
@@ -337,7 +332,7 @@ def _evaluation(
     seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
     more: dict[str, Any] = {"seen": seen, "id_of": id_of}
     parts: tuple[Component, ...] = ()
-    if components and len(subjects.all) == 1:
+    if plan.components and len(subjects.all) == 1:
         parts = components_of(subjects.all[0].retriever, answered, plan.measures, k=plan.k, rankings=rankings, **more)
     deep = preconditions.deepest(plan.measures) or 0
 
@@ -366,20 +361,29 @@ def _evaluation(
         intervals=intervals_of(scores),
         figures=figures,
         components=parts,
-        losses=blame(answered, rankings, k=blame_at, **more),
+        losses=blame(answered, rankings, k=plan.blame_at, **more),
         classes=golden.equivalence_classes,
         relevant=relevant_total(answered, rankings),
         notes=(
             *how_answered(errors, len(rankings), plan.failed, resumed=resumed, met=met),
-            *(() if plan.timed else (REPLAYED,)),
-            *(() if subjects.complete else (NOT_CACHED,)),
-            *about_scale(plan.whole),
-            *(about_chunks(golden, rankings) if any(str(measure) == "Top1Chunk" for measure in plan.measures) else ()),
-            *(misspelt(golden, rankings) if any(one.name == "documents" and one.status != "met" for one in met) else ()),
+            *_notes(plan, rankings, met),
             *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
             *scores.counted.notes(),
         ),
     )
+
+
+def _notes(plan: _Plan, rankings: Sequence[Ranking], met: Iterable[Precondition]) -> Iterator[str]:
+    """Yield what readers should know about the search and the golden set."""
+    if not plan.timed:
+        yield REPLAYED
+    if not plan.subjects.complete:
+        yield NOT_CACHED
+    yield from about_scale(plan.whole)
+    if any(str(measure) == "Top1Chunk" for measure in plan.measures):
+        yield from about_chunks(plan.golden, rankings)
+    if any(one.name == "documents" and one.status != "met" for one in met):
+        yield from misspelt(plan.golden, rankings)
 
 
 def _setup(plan: _Plan, met: Iterable[Precondition]) -> Setup:
