@@ -81,9 +81,9 @@ def with_port(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
 
     Raises InputError if neither is there.
     """
-    if not _has_port(settings):
-        return dict(settings)
     given = {name: value for name, value in settings.items() if name != "port"}
+    if _with_port(given, "") == given:
+        return dict(settings)
     port = os.environ.get(PORT_VARIABLE) or settings.get("port")
     if port is None:
         raise InputError(f"{where}: no port for {{port}}; add port = 8000 beside it, or set {PORT_VARIABLE}")
@@ -91,12 +91,6 @@ def with_port(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise InputError(f"{where}: {port!r:.40} is not a port for {{port}}; write a number like 8000")
     filled: dict[str, Any] = _with_port(given, str(port))
     return filled
-
-
-def _has_port(value: Any) -> bool:
-    if isinstance(value, Mapping | list):
-        return any(map(_has_port, value.values() if isinstance(value, Mapping) else value))
-    return isinstance(value, str) and "{port}" in value
 
 
 def _with_port(value: Any, port: str) -> Any:
@@ -182,19 +176,10 @@ class GitHub:
 def github() -> GitHub:
     """Return what the environment says about a GitHub workflow."""
     get = os.environ.get
-
-    def path(name: str) -> Path | None:
-        value = get(name)
-        return Path(value) if value else None
-
-    return GitHub(
-        repository=get("GITHUB_REPOSITORY", ""),
-        api=get("GITHUB_API_URL") or "https://api.github.com",
-        token=get("GITHUB_TOKEN", "").strip(),
-        event=path("GITHUB_EVENT_PATH"),
-        summary=path("GITHUB_STEP_SUMMARY"),
-        output=path("GITHUB_OUTPUT"),
-    )
+    places = [get(f"GITHUB_{name}") for name in ("EVENT_PATH", "STEP_SUMMARY", "OUTPUT")]
+    api = get("GITHUB_API_URL") or "https://api.github.com"
+    token = get("GITHUB_TOKEN", "").strip()
+    return GitHub(get("GITHUB_REPOSITORY", ""), api, token, *(Path(place) if place else None for place in places))
 
 
 @dataclass(frozen=True)

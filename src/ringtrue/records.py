@@ -8,23 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.brief import brief
 from ringtrue.errors import InputError
-from ringtrue.ids import check_id, keep_as_text, keyed_by_text
+from ringtrue.ids import (
+    Codes as Codes,
+)
+from ringtrue.ids import (
+    DocIds as DocIds,
+)
+from ringtrue.ids import (
+    IdList as IdList,
+)
+from ringtrue.ids import (
+    Ints as Ints,
+)
+from ringtrue.ids import (
+    Keys as Keys,
+)
+from ringtrue.ids import (
+    check_id,
+    keep_as_text,
+    keyed_by_text,
+)
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int64] | NDArray[np.int32]
-"""Positions in ``query_ids``; large runs keep them in half the memory."""
 Floats = NDArray[np.float64]
-Keys = NDArray[np.uint64]
 HUMAN_SOURCES = frozenset({"chair", "manual", "human", "adjudicated"})
 
 
@@ -119,42 +135,6 @@ class Ranking:
         keep_as_text(self, "query_id")
 
 
-class DocIds(Protocol):
-    """A column of document ids that may live in memory or in a file."""
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: Ints) -> list[str]:
-        """Return the ids of these rows."""
-
-    def pair_keys(self, query_ids: Sequence[str], query: Codes) -> Keys:
-        """Return a 64-bit key per row; equal (query, document) pairs have equal keys."""
-
-    def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
-        """Return the keys these pairs would have as rows of this column."""
-
-
-@dataclass(frozen=True, eq=False)
-class IdList:
-    """Document ids in memory."""
-
-    ids: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def take(self, rows: Ints) -> list[str]:
-        return [self.ids[row] for row in rows.tolist()]
-
-    def pair_keys(self, query_ids: Sequence[str], query: Codes) -> Keys:
-        return self.keys_of([query_ids[index] for index in query.tolist()], self.ids)
-
-    def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
-        # Python's string hash is salted per process; keys never leave it, and every match is confirmed on the ids.
-        hashes = np.fromiter(map(hash, zip(queries, documents, strict=True)), np.int64, len(documents))
-        return hashes.view(np.uint64)
-
-
 def _index(names: Iterable[str]) -> tuple[tuple[str, ...], Ints]:
     """Return the distinct names in order of first appearance, and every row's position among them."""
     position: dict[str, int] = {}
@@ -205,8 +185,8 @@ class Qrels:
         for query_id, documents in judgments.items():
             if not isinstance(documents, Mapping):
                 raise InputError(f"the judgments of query '{query_id}' are {documents!r:.60}; write {{document: grade}}")
-        qrels = cls.of((query_id, doc_id, grade) for query_id, docs in judgments.items() for doc_id, grade in docs.items())
-        return qrels.with_queries(judgments)
+        rows = ((query_id, doc_id, grade) for query_id, docs in judgments.items() for doc_id, grade in docs.items())
+        return cls.of(rows).with_queries(judgments)
 
     def with_queries(self, query_ids: Iterable[str]) -> Qrels:
         """Return the same judgments over at least these queries, so that a query without judgments still counts."""
@@ -251,9 +231,8 @@ class Order:
 
     def place_of(self, rows: Ints) -> Ints:
         """Return the places at which these rows stand."""
-        if self.base is None:
-            places = rows.copy()
-        else:
+        places = rows.copy()
+        if self.base is not None:
             inverse = np.empty(self.size, np.int64)
             inverse[self.base] = np.arange(self.size)
             places = inverse[rows]
@@ -315,8 +294,8 @@ class Run:
         for query_id, answer in scores.items():
             if not isinstance(answer, Mapping):
                 raise InputError(f"the answer to query '{query_id}' is {answer!r:.60}; write {{document: score}}")
-        run = cls.of(((query, doc, score) for query, docs in scores.items() for doc, score in docs.items()), name=name)
-        return run.with_empty_answers(scores)
+        rows = ((query_id, doc_id, score) for query_id, docs in scores.items() for doc_id, score in docs.items())
+        return cls.of(rows, name=name).with_empty_answers(scores)
 
     @classmethod
     def from_rankings(cls, rankings: Mapping[str, Sequence[str]] | Iterable[Ranking], *, name: str = "run") -> Run:
@@ -328,22 +307,16 @@ class Run:
             rankings = keyed_by_text(rankings)
             rankings = [Ranking(query, tuple(Hit(doc) for doc in docs)) for query, docs in rankings.items()]
         answers = [answer for answer in rankings if answer.error is None]
-        seen: set[str] = set()
-        for answer in answers:
-            if answer.query_id in seen:
-                raise InputError(f"query '{answer.query_id}' is answered twice; keep one Ranking for each query")
-            seen.add(answer.query_id)
-        names: list[str] = []
-        docs: list[str] = []
-        scores: list[float] = []
-        for answer in answers:
-            for rank, hit in enumerate(answer.hits, 1):
-                names.append(check_id(answer.query_id, "query id", hit.doc_id))
-                docs.append(check_id(hit.doc_id, "document id", answer.query_id))
-                scores.append(-float(rank) if math.isnan(hit.score) else check_score(hit.score, answer.query_id, hit.doc_id))
-        query_ids, query = _index(names)
+        for query_id, times in Counter(answer.query_id for answer in answers).items():
+            if times > 1:
+                raise InputError(f"query '{query_id}' is answered twice; keep one Ranking for each query")
+        rows = (
+            (answer.query_id, hit.doc_id, -float(rank) if math.isnan(hit.score) else hit.score)
+            for answer in answers
+            for rank, hit in enumerate(answer.hits, 1)
+        )
         chunks = {answer.query_id: answer.hits[0].chunk for answer in answers if answer.hits and answer.hits[0].chunk}
-        run = cls(query_ids, query, IdList(docs), np.asarray(scores, np.float64), True, name, first_chunks=chunks)
+        run = replace(cls.of(rows, name=name), ordered=True, first_chunks=chunks)
         return run.with_empty_answers(answer.query_id for answer in answers)
 
     def with_empty_answers(self, query_ids: Iterable[str]) -> Run:
@@ -494,10 +467,10 @@ class GoldenSet:
 
     def query(self, query_id: str) -> Query:
         """Return one query; raises InputError naming the set."""
-        for query in self.queries:
-            if query.query_id == query_id:
-                return query
-        raise InputError(f"golden set '{self.id}' has no query '{query_id}'")
+        found = next((query for query in self.queries if query.query_id == query_id), None)
+        if found is None:
+            raise InputError(f"golden set '{self.id}' has no query '{query_id}'")
+        return found
 
 
 def share_confirmed(confirmed: int, judgments: int) -> str:
@@ -512,12 +485,11 @@ def share_confirmed(confirmed: int, judgments: int) -> str:
 
 def check_grade(value: object, query_id: str, doc_id: str) -> int:
     """Return ``value`` as a whole grade; raises InputError naming query and document otherwise."""
-    if isinstance(value, bool | np.bool_):
-        return int(value)
-    if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and float(value).is_integer()):
-        grade = int(value)
+    whole = isinstance(value, int | np.integer | np.bool_)
+    if whole or (isinstance(value, float | np.floating) and float(value).is_integer()):
+        grade = int(value)  # type: ignore[call-overload]  # a number, as checked above
         if abs(grade) < 2**63:  # what a column of grades can hold
-            return grade
+            return int(grade)
     raise InputError(f"grade {value!r} of document '{doc_id}' for query '{query_id}' is not a whole number; use 0, 1, 2 …")
 
 

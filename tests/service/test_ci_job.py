@@ -215,7 +215,7 @@ def test_trouble_with_the_comment_never_masks_the_verdict_nor_the_other_way_roun
         monkeypatch.delenv("GITHUB_TOKEN")
     else:
         monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:9")
-        monkeypatch.setattr("ringtrue.ci.web.ATTEMPTS", 1)
+        monkeypatch.setattr("ringtrue.ci.forges.ATTEMPTS", 1)
     outcome = ringtrue("ci", "--run", evaluated(ringtrue, "second"))
     assert outcome.code == code, outcome.err
     wanted = {

@@ -8,7 +8,7 @@ import pytest
 
 from forges import ACTIONS, Forge, GitHubHandler, GitLabHandler, serving
 from ringtrue.ci import post_comment, post_note
-from ringtrue.ci.sticky import MARKER, Posted
+from ringtrue.ci.forges import MARKER, Posted
 from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable
 
 TOKEN = "ghs_secret-of-the-workflow"

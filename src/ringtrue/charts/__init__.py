@@ -19,7 +19,7 @@ from ringtrue.charts.plots import (
     sequential as sequential,
     trend as trend,
 )
-from ringtrue.charts.rows import (
+from ringtrue.charts.svg import (
     axis as axis,
     bar as bar,
     interval as interval,

@@ -4,7 +4,6 @@ Reports come in as texts; comments, summaries and outputs go out, and the files 
 environment.
 """
 
-from ringtrue.ci.addresses import AskedServers as AskedServers, check_addresses as check_addresses
 from ringtrue.ci.files import (
     ACCESS as ACCESS,
     FORGES as FORGES,
@@ -20,14 +19,20 @@ from ringtrue.ci.files import (
     try_command as try_command,
     write_new as write_new,
 )
-from ringtrue.ci.github import (
+from ringtrue.ci.forges import (
+    MARKER as MARKER,
+    Posted as Posted,
     add_outputs as add_outputs,
     add_summary as add_summary,
+    marker_in as marker_in,
     post_comment as post_comment,
+    post_note as post_note,
     pull_request_number as pull_request_number,
 )
-from ringtrue.ci.gitlab import post_note as post_note
 from ringtrue.ci.job import Side as Side, checkout as checkout, evaluate_in as evaluate_in, repository_root as repository_root
-from ringtrue.ci.service import ServiceCommands as ServiceCommands
-from ringtrue.ci.sticky import MARKER as MARKER, Posted as Posted, marker_in as marker_in
+from ringtrue.ci.service import (
+    AskedServers as AskedServers,
+    ServiceCommands as ServiceCommands,
+    check_addresses as check_addresses,
+)
 from ringtrue.ci.used import check_code as check_code, check_servers as check_servers

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from ringtrue.ci.addresses import is_local
+from ringtrue.ci.service import is_local
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors import RERANKERS
 
@@ -28,6 +28,7 @@ FORGES: tuple[Forges, ...] = ("github", "gitlab", "both", "none")
 TEMPLATES = files("ringtrue.ci") / "templates"
 SAMPLE = "documents"
 """The folder of the sample documents."""
+GITHUB_FILE, GITLAB_FILE = ".github/workflows/ringtrue.yml", ".gitlab/ringtrue.yml"
 KNOWN_ITEMS = 40
 """Queries made of the user's own documents; more say little more, and nobody would read them through."""
 
@@ -69,16 +70,13 @@ class Start:
     """A query that has results, with which an HTTP search is probed."""
 
     def __post_init__(self) -> None:
-        if self.search not in PLACES:
-            raise InputError(
-                f"there is no start for '{self.search}'; did you mean {nearest(self.search, PLACES)}? "
-                f"choose one of {', '.join(PLACES)}"
-            )
-        if self.forges not in FORGES:
-            raise InputError(
-                f"there are no CI files for '{self.forges}'; did you mean {nearest(self.forges, FORGES)}? "
-                f"choose one of {', '.join(FORGES)}"
-            )
+        choices: tuple[tuple[str, str, Iterable[str]], ...] = (
+            ("is no start", self.search, PLACES), ("are no CI files", self.forges, FORGES),
+        )  # fmt: skip
+        for what, given, legal in choices:
+            if given not in legal:
+                cure = f"did you mean {nearest(given, legal)}? choose one of {', '.join(legal)}"
+                raise InputError(f"there {what} for '{given}'; {cure}")
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,60}", self.name):
             raise InputError(f"'{self.name}' cannot name a golden set and its file; use letters, digits, dots and dashes")
         if any(mark in self.place for mark in '"\\\n\r'):
@@ -110,8 +108,7 @@ class Start:
         return f"golden/{self.name}.yaml"
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """What was put into a folder, and what was there already and stayed as it was."""
 
     written: tuple[str, ...]
@@ -158,10 +155,10 @@ def starter(
     else:
         found[start.golden] = _filled("golden.yaml", name=start.name, try_it=try_command(start))
     if start.forges in ("github", "both"):
-        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start, source)
+        found[GITHUB_FILE] = _ci("github.yml", start, source)
     if start.forges in ("gitlab", "both"):
-        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start, source)
-        found[".gitlab-ci.yml"] = "include:\n  - local: .gitlab/ringtrue.yml\n"
+        found[GITLAB_FILE] = _ci("gitlab.yml", start, source)
+        found[".gitlab-ci.yml"] = f"include:\n  - local: {GITLAB_FILE}\n"
     found[".gitignore"] = ".ringtrue/\nreports/\nringtrue-out/\n"
     return found
 
@@ -272,7 +269,7 @@ def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, 
 
 def _ci(name: str, start: Start, source: str) -> str:
     """Return a pipeline; it runs for every change if any file may belong to the search."""
-    own = {"github.yml": ".github/workflows/ringtrue.yml", "gitlab.yml": ".gitlab/ringtrue.yml"}[name]
+    own = {"github.yml": GITHUB_FILE, "gitlab.yml": GITLAB_FILE}[name]
     searched = {"documents": f"{PurePosixPath(start.place)}/**", "sqlite": start.place}.get(start.search)
     watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own] if searched else []
     install = _filled("install.sh").rstrip()
@@ -327,7 +324,12 @@ def _known_items(documents: Sequence[Document], name: str) -> str:
     from ringtrue.golden import known_item, save
 
     step = max(1, -(-len(documents) // KNOWN_ITEMS))
-    made = known_item(documents[::step], id=name, name=_name_of).golden
+
+    def name_of(document: Document) -> str:
+        """Return a document's title, else its file's name as words."""
+        return document.title.strip() or re.sub(r"[-_]+", " ", PurePosixPath(document.doc_id).stem).strip()
+
+    made = known_item(documents[::step], id=name, name=name_of).golden
     if not made.queries:
         raise InputError("none of the documents has a title or a name to make a first query of; start with --search python")
     made = replace(
@@ -337,8 +339,3 @@ def _known_items(documents: Sequence[Document], name: str) -> str:
         target = Path(scratch) / f"{name}.yaml"
         save(made, target)
         return _filled("known-items.txt") + target.read_text(encoding="utf-8")
-
-
-def _name_of(document: Document) -> str:
-    """Return a document's title, else its file's name as words."""
-    return document.title.strip() or re.sub(r"[-_]+", " ", PurePosixPath(document.doc_id).stem).strip()

@@ -101,11 +101,12 @@ def checkout(ref: str, *, say: Say) -> Iterator[tuple[Path, str]]:
     """
     if not ref.strip() or ref.startswith("-"):
         raise InputError(f"{ref!r} is no commit; give a branch, a tag or a hash")
-    commit = _commit(ref)
+    known = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+    commit = _git(*known, f"{ref}^{{commit}}")
     if commit is None:
         say(f"$ git fetch --depth=1 origin {ref}")
         _git("fetch", "--no-tags", "--depth=1", "origin", ref)
-        commit = _commit("FETCH_HEAD")
+        commit = _git(*known, "FETCH_HEAD^{commit}")
     if commit is None:
         raise InputError(f"git knows no commit '{ref}'; check it out with its history (fetch-depth: 0)")
     inside = _git("rev-parse", "--show-prefix") or ""
@@ -125,10 +126,6 @@ def checkout(ref: str, *, say: Say) -> Iterator[tuple[Path, str]]:
 def repository_root() -> Path:
     """Return the folder of the repository that the current folder belongs to; the current folder outside of git."""
     return Path(_git("rev-parse", "--show-toplevel") or ".").resolve()
-
-
-def _commit(ref: str) -> str | None:
-    return _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
 
 
 def _git(*arguments: str) -> str | None:

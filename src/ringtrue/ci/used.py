@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ringtrue.ci.addresses import is_local
+from ringtrue.ci.service import is_local
 from ringtrue.errors import CannotDecide
 
 

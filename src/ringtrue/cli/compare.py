@@ -98,7 +98,7 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
     if runs.count("-") + (golden == "-") > 1:
         raise InputError("only one file can come from standard input; name files for the others")
     if golden is None:
-        found: list[lib.verdict.Arm] = [_opened(run, measures) for run in runs]
+        found: list[lib.run.Evaluation | lib.verdict.ScoredRun] = [_opened(run, measures) for run in runs]
     else:
         judgments = judgments_in(golden)
         count_look(judgments, golden, who="ringtrue compare", what=" ".join(runs))
@@ -106,7 +106,7 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
     names = [arm.name for arm in found]
     # Two runs of one retriever have one name; then what was typed tells them apart.
     return [
-        replace(arm, name=f"{run}: {arm.name}") if names.count(arm.name) > 1 else arm  # type: ignore[type-var]  # both kinds are dataclasses
+        replace(arm, name=f"{run}: {arm.name}") if names.count(arm.name) > 1 else arm
         for arm, run in zip(found, runs, strict=True)
     ]
 

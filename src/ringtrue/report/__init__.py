@@ -11,8 +11,7 @@ from ringtrue.exports import on_first_use
 if TYPE_CHECKING:
     from ringtrue.report.advice import recommend as recommend
     from ringtrue.report.comment import marker as marker, pull_request as pull_request
-    from ringtrue.report.escape import one_line as one_line
-    from ringtrue.report.formats import report_writer as report_writer
+    from ringtrue.report.formatting import one_line as one_line
     from ringtrue.report.formatting import (
         DASH as DASH,
         PERCENTILES as PERCENTILES,
@@ -30,12 +29,10 @@ if TYPE_CHECKING:
         span as span,
     )
     from ringtrue.report.html_report import code_markup as code_markup, html as html
-    from ringtrue.report.json_report import as_json as as_json
-    from ringtrue.report.junit_report import junit as junit
-    from ringtrue.report.make import file_name as file_name, report_on as report_on
+    from ringtrue.report.machine_formats import as_json as as_json, junit as junit, sarif as sarif
+    from ringtrue.report.make import file_name as file_name, report_on as report_on, report_writer as report_writer
     from ringtrue.report.markdown_report import markdown as markdown
     from ringtrue.report.page.sections import (
-        marked_word as marked_word,
         measure_rows as measure_rows,
         page_sections as page_sections,
     )
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     from ringtrue.report.reading import lost_between as lost_between, primary_of as primary_of, query_lines as query_lines
     from ringtrue.report.reading import query_seen as query_seen
     from ringtrue.report.records import Recommendation as Recommendation, Report as Report
-    from ringtrue.report.sarif_report import sarif as sarif
     from ringtrue.report.sentences import (
         BY_WEIGHT as BY_WEIGHT,
         STATUS as STATUS,
@@ -67,14 +63,12 @@ if TYPE_CHECKING:
     from ringtrue.report.tables import (
         blame_lines as blame_lines,
         component_lines as component_lines,
-        lost_at as lost_at,
         measure_lines as measure_lines,
         notes as notes,
         relevant_documents as relevant_documents,
         shown_measures as shown_measures,
         slice_fields as slice_fields,
         warnings as warnings,
-        WHY_LOST as WHY_LOST,
         without_it as without_it,
     )
 else:

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 
 from ringtrue.brief import counted
 from ringtrue.report import tables
-from ringtrue.report.escape import md, table
 from ringtrue.report.formatting import (
     DASH,
     PERCENTILES,
     amount,
     beside_id,
+    md,
     number,
     percent,
     signed,
     signed_milliseconds,
     signed_span,
     span,
+    table,
 )
 from ringtrue.report.markdown_report import bullets, quoted, signed_headline, slice_table, status_of
 from ringtrue.report.records import Report
@@ -61,9 +62,8 @@ def pull_request(report: Report, *, key: str = "", limit: int = LIMIT) -> str:
     If it is longer than ``limit`` characters, the last lines of the last tables are left out, and the comment says how many.
     """
     sections = (_verdict, _measures, _slices, _worst, _advice, _about)
-    return (
-        f"{marker(key)}\n{_fit([block for section in sections for block in section(report)], limit - len(marker(key)) - 2)}\n"
-    )
+    blocks = [block for section in sections for block in section(report)]
+    return f"{marker(key)}\n{_fit(blocks, limit - len(marker(key)) - 2)}\n"
 
 
 def _verdict(report: Report) -> Iterator[Block]:
@@ -90,17 +90,16 @@ def _measures(report: Report) -> Iterator[Block]:
             difference += f" ({percent(line.change)})"
         # Without a gate the column has the words of the comparison; the two are never mixed.
         status = status_of(line.status) if report.verdict else (line.says or DASH)
-        rows.append(
-            [name, amount(line.measure, line.baseline), amount(line.measure, line.current), difference, interval, status]
-        )
+        values = [amount(line.measure, value) for value in (line.baseline, line.current)]
+        rows.append([name, *values, difference, interval, status])
     of = "95 % of the current mean."
     if comparison is not None:
         of = f"of Δ over paired queries. {how_tested(comparison, gated=report.verdict is not None)}"
     names = ("measure", _before(report), "current", "Δ", "interval", "status")
     yield "", table(names, rows), f"<sub>Interval: {md(of, most=600)}</sub>"
     other = comparison_of(report)
-    found = other.measures.get(primary(report)) if other else None
-    if other is not None and found is not None:
+    if other is not None and primary(report) in other.measures:
+        found = other.measures[primary(report)]
         moved = f"**{counted(found.wins, 'query')} improved, {found.losses} regressed**, {found.ties} unchanged"
         yield f"{moved} against {md(other.a, most=100)} by {md(found.measure)}.", "", ""
 
@@ -119,13 +118,13 @@ def _slices(report: Report) -> Iterator[Block]:
 
 def _worst(report: Report) -> Iterator[Block]:
     name, k, found = primary(report), depth(report), tables.query_lines(report)
-    failed = [line for line in found if line.error is not None]
+    failed = [
+        f"{md(line.query_id, most=80)}{quoted(line.query_id, line.text, most=120)}: {md(line.error, most=200)}"
+        for line in found
+        if line.error is not None
+    ]
     if failed:
-        lines = [
-            f"{md(line.query_id, most=80)}{quoted(line.query_id, line.text, most=120)}: {md(line.error, most=200)}"
-            for line in failed
-        ]
-        yield _folded(f"{counted(len(failed), 'query')} without an answer", bullets(lines))
+        yield _folded(f"{counted(len(failed), 'query')} without an answer", bullets(failed))
     compared = any(line.delta is not None for line in found)
     chosen = tables.moved(report, found) if compared else tuple(line for line in found if line.error is None)
     rows = []

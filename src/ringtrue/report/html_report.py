@@ -14,8 +14,8 @@ from markupsafe import Markup, escape
 
 from ringtrue.brief import counted
 from ringtrue.report.formatting import moment
-from ringtrue.report.page import embedded, sections
-from ringtrue.report.page.sides import Sides
+from ringtrue.report.page import sections
+from ringtrue.report.page.sides import Sides, as_json, script_data
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import page_headline, slice_terms
 
@@ -32,9 +32,9 @@ def html(report: Report) -> str:
     sides, evaluation = Sides(report), report.evaluation
     golden, comparison = evaluation.setup.golden, sides.comparison
     style, script = _read("theme.css") + _read("report.css"), _read("report.js")
-    data = embedded.data(sides)
+    data = script_data(sides)
     page = _templates().get_template("report.html.jinja").render(
-        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script), data=embedded.as_json(data),
+        style=style, style_hash=_hash(style), script=script, script_hash=_hash(script), data=as_json(data),
         title=report.title or f"{evaluation.name} on {golden.version}", sides=sides, report=report, golden=golden,
         headline=page_headline(report), made_at=moment(report.made_at), recorded_at=moment(evaluation.setup.recorded_at),
         asked=counted(len(evaluation.queries), "query"), differences=sections.differences(sides),
@@ -58,7 +58,8 @@ def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"fragment": _fragment, "tight": _tight, "code": code_markup}
+    templates.filters |= {"tight": _tight, "code": code_markup}
+    templates.filters["fragment"] = lambda query_id: quote(HALF_PAIRS.sub("\ufffd", query_id), safe="")
     return templates
 
 
@@ -70,12 +71,6 @@ def code_markup(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts))
 
 
-def _fragment(query_id: str) -> str:
-    return quote(HALF_PAIRS.sub("\ufffd", query_id), safe="")
-
-
 def _tight(text: str) -> str:
     """Keep a number beside its unit and an arrow between its numbers when a line breaks."""
-    return (
-        text.replace(" %", "\u00a0%").replace(" → ", "\u00a0→\u00a0").replace(" = ", "\u00a0=\u00a0").replace(" ms", "\u00a0ms")
-    )
+    return re.sub(" (%|ms)|( (?:→|=) )", lambda found: found[0].replace(" ", "\u00a0"), text)

@@ -1,16 +1,18 @@
-"""The one way a report comes about: compare, judge, advise, in this order."""
+"""The one way a report comes about: compare, judge, advise, in this order. Its file's ending names its format."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+from ringtrue.errors import InputError, nearest
 from ringtrue.report.advice import recommend
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import same_golden
 from ringtrue.run import Evaluation
-from ringtrue.verdict import Baseline, Comparison, Policy, Verdict
+from ringtrue.verdict import Baseline, Comparison, Policy, Verdict, compare, gate
 
 
 def report_on(
@@ -22,7 +24,6 @@ def report_on(
     policy: Policy | None = None,
     verdict: Verdict | None = None,
     title: str = "",
-    notes: Sequence[str] = (),
 ) -> Report:
     """Return everything there is to tell about an evaluation.
 
@@ -32,32 +33,41 @@ def report_on(
 
     Raises what ``compare`` and ``gate`` raise.
     """
-    from ringtrue.verdict import gate
-
     if verdict is None and (baseline is not None or policy is not None):
         verdict = gate(evaluation, policy or Policy(), baseline=baseline)
-    made = Report(evaluation, made_at, other, baseline, verdict=verdict, title=title, notes=tuple(notes))
+    made = Report(evaluation, made_at, other, baseline, verdict=verdict, title=title)
     if other is not None:
         if set(other.scores.query_ids).isdisjoint(evaluation.scores.query_ids):
-            made = replace(made, notes=(*made.notes, f"{other.name} shares no query with this run: no paired comparison"))
+            made = replace(made, notes=(f"{other.name} shares no query with this run: no paired comparison",))
         else:
             made = replace(made, comparison=_compared(other, evaluation))
     elif baseline is not None and same_golden(made) and not set(baseline.per_query).isdisjoint(evaluation.scores.query_ids):
-        made = replace(made, comparison=_gated(verdict) or _compared(baseline, evaluation, verdict))
+        made = replace(made, comparison=(verdict and verdict.comparison) or _compared(baseline, evaluation, verdict))
     return replace(made, recommendations=recommend(made))
-
-
-def _gated(verdict: Verdict | None) -> Comparison | None:
-    return None if verdict is None else verdict.comparison
 
 
 def _compared(before: Evaluation | Baseline, after: Evaluation, verdict: Verdict | None = None) -> Comparison:
     """Return the comparison, in which the measures decide that decided a verdict of which only the checks were kept."""
-    from ringtrue.verdict import compare
-
     checks = verdict.checks if verdict is not None else ()
     deciding = tuple(dict.fromkeys(check.measure for check in checks if check.rule == "significant drop"))
     return compare(before, after, deciding=deciding or None, slices=after.setup.golden.slices)
+
+
+def report_writer(path: Path) -> Callable[[Report], str]:
+    """Return what turns a report into the text of such a file; raises InputError for an ending that no format has.
+
+    >>> report_writer(Path("gate.md")).__name__
+    'markdown'
+    """
+    from ringtrue.report.html_report import html
+    from ringtrue.report.machine_formats import as_json, junit, sarif
+    from ringtrue.report.markdown_report import markdown
+
+    formats: dict[str, Callable[[Report], str]]
+    formats = {".md": markdown, ".html": html, ".json": as_json, ".xml": junit, ".sarif": sarif}
+    if path.suffix.lower() not in formats:
+        raise InputError(f"--report {path}: the ending names no kind of report; write {nearest(path.suffix, formats)}")
+    return formats[path.suffix.lower()]
 
 
 def file_name(made_at: str, suffix: str = ".md") -> str:
@@ -66,6 +76,4 @@ def file_name(made_at: str, suffix: str = ".md") -> str:
     >>> file_name("2026-11-16T08:00:00+00:00")
     'ringtrue-eval-20261116T080000Z.md'
     """
-    moment = datetime.fromisoformat(made_at)
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment
-    return f"ringtrue-eval-{moment:%Y%m%dT%H%M%SZ}{suffix}"
+    return f"ringtrue-eval-{datetime.fromisoformat(made_at).astimezone(UTC):%Y%m%dT%H%M%SZ}{suffix}"

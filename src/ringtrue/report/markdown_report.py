@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ringtrue.brief import counted
-from ringtrue.measures import Latency
 from ringtrue.report import tables
-from ringtrue.report.escape import md, table
 from ringtrue.report.formatting import (
     DASH,
     PERCENTILES,
     amount,
     beside_id,
+    md,
     milliseconds,
     number,
     percent,
@@ -24,6 +23,7 @@ from ringtrue.report.formatting import (
     signed,
     signed_span,
     span,
+    table,
 )
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import (
@@ -141,7 +141,7 @@ def _checks(report: Report) -> Blocks:
             ", ".join(map(md, check.queries)),
         ]
         for check in report.verdict.checks
-    ]
+    ]  # fmt: skip
     names = ("Rule", "Measure", "Status", "Finding", "Queries behind it")
     return [f"## Checks ({len(rows)})", table(names, rows, text_columns=5)]
 
@@ -213,10 +213,7 @@ def _blame(report: Report) -> Blocks:
     return [
         "## Where relevant documents were lost",
         f"{sum(one.count for one in lost):,} of {counted(total, 'relevant document')} are missing at k = {k}.",
-        table(
-            ("Stage", "Documents", "Share of all relevant"),
-            [[md(one.stage), str(one.count), portion(one.share)] for one in lost],
-        ),
+        table(("Stage", "Documents", "Share of all relevant"), [[md(x.stage), str(x.count), portion(x.share)] for x in lost]),
     ]
 
 
@@ -224,32 +221,27 @@ def _latency(report: Report) -> Blocks:
     evaluation = report.evaluation
     if not evaluation.latency.count:
         return []
-    parts: list[tuple[str, Latency | None]] = [("whole retriever", evaluation.latency)]
-    parts += [(tables.part_label(part.name, evaluation), part.latency) for part in evaluation.components]
+    parts = [(tables.part_label(part.name, evaluation), part.latency) for part in evaluation.components]
     rows = [
         [md(name), str(one.count), *map(milliseconds, (one.mean, one.p50, one.p95, one.p99))]
-        for name, one in parts
+        for name, one in [("whole retriever", evaluation.latency), *parts]
         if one is not None and one.count
     ]
     blocks = ["## Latency", table(("Part", "Answers", "Mean", "p50", "p95", "p99"), rows)]
     comparison = comparison_of(report)
     if comparison is not None and comparison.latency is not None:
         pair = comparison.latency
-        blocks.append(
-            f"Against {md(comparison.a)}: {signed(pair.mean_diff, 1)} ms on average "
-            f"({signed(pair.low, 1)} to {signed(pair.high, 1)} ms over {counted(pair.n, 'query')})"
-            + ("." if pair.comparable else "; measured on different machines, so informational only.")
-        )
+        end = "." if pair.comparable else "; measured on different machines, so informational only."
+        interval = f"{signed(pair.low, 1)} to {signed(pair.high, 1)} ms over {counted(pair.n, 'query')}"
+        blocks.append(f"Against {md(comparison.a)}: {signed(pair.mean_diff, 1)} ms on average ({interval}){end}")
     return blocks
 
 
 def _failures(report: Report) -> Blocks:
     found = tables.failing(report)
     texts = {query.query_id: query.text for query in report.evaluation.queries}
-    listed = bullets(
-        f"**{md(query_id)}**{quoted(query_id, texts.get(query_id, ''))}: {md('; '.join(why), most=600)}"
-        for query_id, why in found.items()
-    )
+    lines = (f"**{md(one)}**{quoted(one, texts.get(one, ''))}: {md('; '.join(why), most=600)}" for one, why in found.items())
+    listed = bullets(lines)
     none = f"Every query was answered with something relevant in the first {depth(report)}; none is behind a failed check."
     return [f"## Failures ({len(found)})", listed or none]
 
@@ -257,9 +249,8 @@ def _failures(report: Report) -> Blocks:
 def _advice(report: Report) -> Blocks:
     lines = []
     for index, one in enumerate(report.recommendations, 1):
-        numbers = ", ".join(
-            f"{name} {value if isinstance(value, str) else f'{value:.4g}'}" for name, value in one.evidence.items()
-        )
+        told = ((name, value if isinstance(value, str) else f"{value:.4g}") for name, value in one.evidence.items())
+        numbers = ", ".join(f"{name} {value}" for name, value in told)
         lines += [f"{index}. {md(one.advice, most=1000)}", f"   - Evidence ({md(one.rule)}): {md(numbers, most=600)}"]
         if one.queries:
             lines.append(f"   - Queries: {_some([md(query_id) for query_id in one.queries], ' and {} more')}")
@@ -299,14 +290,14 @@ def folded(summary: str, *blocks: str) -> Blocks:
 
 def _in_full(line: tables.QueryLine, report: Report) -> Blocks:
     lines = [f"**No answer**: {md(line.error, most=600)}"] if line.error is not None else []
-    shown = [f"{md(one.doc_id)}{f' ✓ (grade {one.grade})' if one.relevant else ''}" for one in line.retrieved]
+    found = {one.doc_id for one in line.expected}
+    shown = [f"{md(one.doc_id)}{f' ✓ (grade {one.grade})' if one.doc_id in found else ''}" for one in line.retrieved]
     lines.append(f"Retrieved: {_some(shown, ' … and {} more') or 'nothing'}")
     lost = {loss.doc_id: f": {loss.stage}" for loss in line.losses}
-    wanted = [
-        f"{md(one.doc_id)} (grade {one.grade}, "
-        f"{md(('missing' if one.rank is None else f'rank {one.rank}') + lost.get(one.doc_id, ''))})"
-        for one in line.expected
-    ]
+    wanted = []
+    for one in line.expected:
+        place = ("missing" if one.rank is None else f"rank {one.rank}") + lost.get(one.doc_id, "")
+        wanted.append(f"{md(one.doc_id)} (grade {one.grade}, {md(place)})")
     lines.append(f"Expected: {', '.join(wanted) or 'nothing: the right answer is silence'}")
     for label, name in (("Recall", _shown(report, "R")), ("nDCG", _shown(report, "nDCG"))):
         if name is not None and line.error is None:

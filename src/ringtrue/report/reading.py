@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from ringtrue.errors import MissingInput
+from ringtrue.records import Query
 from ringtrue.report.sentences import lower_is_better
-from ringtrue.report.tables import WHY_LOST
-
-if TYPE_CHECKING:
-    from ringtrue.records import Query
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Comparison
+from ringtrue.report.tables import RankedDocument, Way, judged_for, places_in
+from ringtrue.run import Evaluation
+from ringtrue.verdict import Comparison
 
 DEEPEST = 50
 """Hits of an answer that are shown."""
 SHOWN = 20
 """Hits of either answer that are shown side by side."""
-Way = Literal["same", "up", "down", "new", "gone"]
 
 
 @dataclass(frozen=True)
@@ -36,29 +33,6 @@ class QueryRow:
     error: str | None
     lost: int
     """Relevant documents that are missing among the first hits."""
-
-
-@dataclass(frozen=True)
-class RankedDocument:
-    """A document in an answer, or missing from it: where it stands, how it was judged, and its ranks along the way."""
-
-    doc_id: str
-    title: str
-    grade: int | None
-    rank: int | None
-    """None where the answer does not hold it."""
-    trail: tuple[tuple[str, int], ...] = ()
-    stage: str = ""
-    """Which stage lost it, if it is relevant and missing among the first hits."""
-    way: Way = "same"
-    """How it stands on the other side, where two answers are side by side."""
-    steps: int = 0
-    """How far it moved, where both sides have it."""
-
-    @property
-    def why(self) -> str:
-        """What it means that this stage lost it."""
-        return WHY_LOST[self.stage]
 
 
 @dataclass(frozen=True)
@@ -134,9 +108,7 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
     query = next((one for one in evaluation.queries if one.query_id == query_id), None)
     if query is None:
         raise MissingInput(f"the run has no query '{query_id:.120}'; its page lists those there are")
-    ranking, titles = evaluation.ranking(query_id), evaluation.titles
-    grades = evaluation.qrels.to_dict().get(query_id, {})
-    places = places_in(evaluation, query_id)
+    ranking, places = evaluation.ranking(query_id), places_in(evaluation, query_id)
     order = [line.query_id for line in query_lines(evaluation, measure)]
     position = order.index(query_id)
     return QuerySeen(
@@ -146,10 +118,7 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
         error=ranking.error,
         hits=tuple(places.values())[:DEEPEST],
         more=max(0, len(places) - DEEPEST),
-        judged=tuple(
-            places.get(doc_id) or RankedDocument(doc_id, titles.get(doc_id, ""), grade, None)
-            for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
-        ),
+        judged=judged_for(evaluation, query_id, places),
         lost=lost_of(evaluation, query_id),
         k=depth_of_loss(evaluation),
         before=order[position - 1] if position else None,
@@ -157,19 +126,6 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
         position=position + 1,
         count=len(order),
     )
-
-
-def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
-    """Return the documents of an answer in their order, each once, at its best rank."""
-    grades, titles = evaluation.qrels.to_dict().get(query_id, {}), evaluation.titles
-    found: dict[str, RankedDocument] = {}
-    for hit in evaluation.ranking(query_id).hits:
-        if hit.doc_id not in found:
-            # The channels come first, then what was done with their lists.
-            trail = {**hit.channels, **{stage.name: stage.rank for stage in hit.stages}}
-            title, grade = titles.get(hit.doc_id, ""), grades.get(hit.doc_id)
-            found[hit.doc_id] = RankedDocument(hit.doc_id, title, grade, len(found) + 1, tuple(trail.items()))
-    return found
 
 
 def lost_of(evaluation: Evaluation, query_id: str) -> tuple[RankedDocument, ...]:
@@ -220,17 +176,10 @@ def changes(before: Evaluation, after: Evaluation, found: Comparison) -> list[Qu
     better = -1 if lower_is_better(found.primary) else 1
     texts = {query.query_id: query.text for query in after.queries}
     values = (before.scores.per_query, after.scores.per_query)
-    rows = [
-        QueryChange(
-            query_id,
-            texts.get(query_id, ""),
-            known(values[0].get(query_id, {}).get(found.primary)),
-            known(values[1].get(query_id, {}).get(found.primary)),
-            delta,
-            (),
-        )
-        for query_id, delta in found.measures[found.primary].deltas.items()
-    ]
+    rows = []
+    for query_id, delta in found.measures[found.primary].deltas.items():
+        a, b = (known(side.get(query_id, {}).get(found.primary)) for side in values)
+        rows.append(QueryChange(query_id, texts.get(query_id, ""), a, b, delta, ()))
     return sorted(rows, key=lambda row: (row.diff * better, row.query_id))
 
 

@@ -14,7 +14,6 @@ from ringtrue.brief import counted
 from ringtrue.measures import Measure
 from ringtrue.report.formatting import DASH, number, percent, signed, span
 from ringtrue.report.records import Report
-from ringtrue.run import Evaluation
 from ringtrue.verdict import Check, Comparison, MeasureComparison, Verdict
 
 STATUS = {"pass": "PASS", "degraded": "DEGRADED", "fail": "FAIL", "advisory": "ADVISORY", "undecided": "UNDECIDED"}
@@ -48,20 +47,14 @@ class Headline:
 def page_headline(report: Report) -> Headline:
     """Return the verdict first: the gate's, else the comparison's, else that nothing was judged."""
     comparison = comparison_of(report)
-    tone = tone_of(comparison) if comparison is not None else "plain"
+    tone = "plain" if comparison is None or same(comparison) else TONES.get(comparison.verdict, "unsure")
     text = headline(report)
     if report.verdict is not None:
         word, _, text = text.partition(": ")
-        against_text = against(report)
-        return Headline(word, TONES.get(report.verdict.word, "unsure"), _sentence(text), _sentence(against_text), tone)
+        return Headline(word, TONES.get(report.verdict.word, "unsure"), _sentence(text), _sentence(against(report)), tone)
     if comparison is None:
         return Headline("Measured", "plain", _sentence(text))
     return Headline("The same" if same(comparison) else comparison.verdict.capitalize(), tone, _sentence(text))
-
-
-def tone_of(comparison: Comparison) -> Tone:
-    """Return whether a comparison is good or bad news."""
-    return "plain" if same(comparison) else TONES.get(comparison.verdict, "unsure")
 
 
 def _sentence(text: str) -> str:
@@ -155,18 +148,15 @@ def slice_terms(comparison: Comparison) -> str:
 
 
 def against(report: Report) -> str:
-    """Return the comparison as a sentence that names the other side; '' if the headline is that sentence.
+    """Return the comparison as a sentence, ``Against bm25: better, nDCG@10 +0.0612 (…)``; '' if the headline is that sentence.
 
     The gate judges by floors and by its baseline; a comparison may be with another run, so neither speaks for the other.
     """
     comparison = comparison_of(report)
-    return "" if report.verdict is None or comparison is None else told_against(comparison)
-
-
-def told_against(comparison: Comparison) -> str:
-    """Return the verdict of a comparison with its numbers: ``Against bm25: better, nDCG@10 +0.0612 (…)``."""
-    found = comparison.measures.get(comparison.primary)
-    if found is None or found.n < 2:
+    if report.verdict is None or comparison is None:
+        return ""
+    found = comparison.measures[comparison.primary]
+    if found.n < 2:
         return f"Against {comparison.a}: {comparison.verdict}; {comparison.reason}"
     if same(comparison):
         return f"Against {comparison.a}: the same; {all_the_same(comparison)}"
@@ -175,16 +165,11 @@ def told_against(comparison: Comparison) -> str:
         f"{number(found.b)}, {found.certainty} over {counted(found.n, 'paired query')})"
     )
     if comparison.verdict == "not enough evidence" and found.more_queries:
-        text += f"; {confirming(found)}"
+        more = counted(found.more_queries, "more query")
+        confirming = f"confirming a difference of this size would take about {more}"
+        out_of_reach = found.more_queries > OUT_OF_REACH * found.n
+        text += f"; {'too small to confirm with a set of this size' if out_of_reach else confirming}"
     return text
-
-
-def confirming(found: MeasureComparison) -> str:
-    """Return how many more queries would confirm the difference seen, if a set of that size is realistic."""
-    more = found.more_queries or 0
-    if more > OUT_OF_REACH * found.n:
-        return "too small to confirm with a set of this size"
-    return f"confirming a difference of this size would take about {counted(more, 'more query')}"
 
 
 def all_the_same(comparison: Comparison) -> str:
@@ -209,10 +194,10 @@ def depth(report: Report) -> int:
 
 def setting(value: Any) -> str:
     """Return a value of a configuration as people write it; a dash for none."""
-    if value is None or value == "":
+    if value in (None, ""):
         return DASH
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={one}" for name, one in value.items())
+        return ", ".join(f"{name}={setting(one)}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -227,12 +212,8 @@ def headline(report: Report) -> str:
         return judged(report.verdict)
     comparison = comparison_of(report)
     if comparison is not None:
-        return compared(comparison)
-    return measured(report.evaluation)
-
-
-def measured(evaluation: Evaluation) -> str:
-    """Return the result of one evaluation as a sentence."""
+        return _compared(comparison)
+    evaluation = report.evaluation
     name = str(evaluation.scores.measures[0])
     count = evaluation.scores.summary(name).count
     text = f"{name} is {number(evaluation.metrics[name])}" if count else f"{name} is undefined for every query"
@@ -244,15 +225,13 @@ def measured(evaluation: Evaluation) -> str:
     return text + "; not judged"
 
 
-def compared(comparison: Comparison) -> str:
-    """Return a comparison as a sentence."""
+def _compared(comparison: Comparison) -> str:
+    a, b, why = comparison.a, comparison.b, f"by {comparison.primary}: {comparison.reason}"
     if same(comparison):
-        return f"{comparison.b} and {comparison.a} are the same: {all_the_same(comparison)}"
+        return f"{b} and {a} are the same: {all_the_same(comparison)}"
     if comparison.verdict == "not enough evidence":
-        return (
-            f"Not enough evidence that {comparison.b} differs from {comparison.a} by {comparison.primary}: {comparison.reason}"
-        )
-    return f"{comparison.b} is {comparison.verdict} than {comparison.a} by {comparison.primary}: {comparison.reason}"
+        return f"Not enough evidence that {b} differs from {a} {why}"
+    return f"{b} is {comparison.verdict} than {a} {why}"
 
 
 def place(check: Check) -> str:
@@ -264,8 +243,7 @@ def reasons(report: Report) -> tuple[str, ...]:
     """Return the sentences of the checks that failed or could not be decided, failures first."""
     if report.verdict is None:
         return ()
-    checks = report.verdict.checks
-    return tuple(check.message for word in ("fail", "undecided") for check in checks if check.status == word)
+    return tuple(check.message for check in (*report.verdict.failures, *report.verdict.of_status("undecided")))
 
 
 def judged(verdict: Verdict) -> str:

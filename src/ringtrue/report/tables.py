@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
-from ringtrue.measures import Contribution, Latency, Scores
+import numpy as np
+
+from ringtrue.measures import Contribution, Latency, Measure, Scores
+from ringtrue.records import Floats
 from ringtrue.report.formatting import PERCENTILES, portion, signed, signed_span
-from ringtrue.report.noise import Difference, paired
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import (
     BY_WEIGHT,
@@ -27,6 +30,56 @@ from ringtrue.report.sentences import (
 from ringtrue.run import NOT_CACHED, REPLAYED, Evaluation, Loss
 from ringtrue.verdict import Check
 
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better one side is than the other, with the interval of the mean; nan where it cannot be known."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+
+
+def paired(before: Scores, after: Scores, measure: str, *, alpha: float = 0.05) -> Difference | None:
+    """Return how much better ``after`` is over shared queries, above 0 being better; None where either lacks the measure."""
+    wanted = Measure.parse(measure)
+    if wanted not in before.measures or wanted not in after.measures:
+        return None
+    from ringtrue.stats import paired_t
+
+    a, b = (dict(zip(scores.query_ids, scores.of(wanted).tolist(), strict=True)) for scores in (before, after))
+    gains = np.array([b[query_id] - a[query_id] for query_id in a if query_id in b], np.float64)
+    gains = gains[~np.isnan(gains)]
+    if len(gains) < 2:
+        return Difference(len(gains), math.nan, math.nan, math.nan)
+    if wanted.definition.lower_is_better:
+        gains = -gains
+    test = paired_t(gains, alpha=alpha)
+    return Difference(len(gains), float(test.mean[0]), float(test.low[0]), float(test.high[0]))
+
+
+def unpaired(one: Floats, other: Floats, *, alpha: float = 0.05) -> Difference:
+    """Return the mean of ``one`` − that of ``other`` with Welch's interval: two groups of queries may differ in spread."""
+    one, other = one[~np.isnan(one)], other[~np.isnan(other)]
+    n = len(one) + len(other)
+    if min(len(one), len(other)) < 2:
+        return Difference(n, math.nan, math.nan, math.nan)
+    from scipy import special  # type: ignore[import-untyped, unused-ignore]
+
+    mean = float(one.mean() - other.mean())
+    errors = [float(group.var(ddof=1)) / len(group) for group in (one, other)]
+    error = math.sqrt(sum(errors))
+    if error == 0:
+        return Difference(n, mean, mean, mean)
+    freedom = sum(errors) ** 2 / sum(part**2 / (len(group) - 1) for part, group in zip(errors, (one, other), strict=True))
+    reach = -float(special.stdtrit(freedom, alpha / 2)) * error
+    return Difference(n, mean, mean - reach, mean + reach)
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 WHY_LOST = {
     "not in corpus": "the index does not hold it",
     "not in any list": "not among the hits asked for",
@@ -40,6 +93,7 @@ WHY_LOST = {
 STAGES = tuple(WHY_LOST)
 WELL_JUDGED = 0.8
 """Below this share of judged hits the next step is to judge more."""
+Way = Literal["same", "up", "down", "new", "gone"]
 QUALITY = ("floor", "drop", "significant drop", "constitutional")
 """The rules that look at a measure as a whole."""
 
@@ -83,11 +137,10 @@ def measure_lines(report: Report) -> tuple[MeasureLine, ...]:
         # A check of completeness, or of a latency that was not measured, has no line.
         if check.slice is None and (check.rule in QUALITY or check.measure in PERCENTILES):
             checks.setdefault(check.measure, []).append(check)
-    current = dict(evaluation.metrics)
-    current |= {name: group[0].current for name, group in checks.items() if name not in current}
     latency = evaluation.latency
+    current = {name: group[0].current for name, group in checks.items()} | evaluation.metrics
     current |= {name: getattr(latency, name) for name in PERCENTILES}
-    order = [name for name in current if name not in PERCENTILES]
+    order = [name for name in dict.fromkeys([*evaluation.metrics, *current]) if name not in PERCENTILES]
     order += [name for name in PERCENTILES if latency.count or name in checks]
     known = {**baseline.metrics, **baseline.latency} if baseline else {}
     return tuple(_line(name, current[name], checks.get(name, []), known, report) for name in order)
@@ -118,13 +171,47 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
 
 
 @dataclass(frozen=True)
-class Place:
-    """A document at its rank; ``grade`` is None if nobody judged it."""
+class RankedDocument:
+    """A document in an answer, or missing from it: where it stands, how it was judged, and its ranks along the way."""
 
     doc_id: str
-    rank: int | None
+    title: str
     grade: int | None
-    relevant: bool
+    """None if nobody judged it."""
+    rank: int | None
+    """None if the answer does not hold it."""
+    trail: tuple[tuple[str, int], ...] = ()
+    stage: str = ""
+    """Which stage lost it, if it is relevant and missing among the first hits."""
+    way: Way = "same"
+    """How it stands on the other side, if two answers are side by side."""
+    steps: int = 0
+    """How far it moved, if both sides have it."""
+
+    @property
+    def why(self) -> str:
+        """What it means that this stage lost it."""
+        return WHY_LOST[self.stage]
+
+
+def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
+    """Return the documents of an answer in their order, each once, at its best rank."""
+    grades, titles = evaluation.grades.get(query_id, {}), evaluation.titles
+    found: dict[str, RankedDocument] = {}
+    for hit in evaluation.ranking(query_id).hits:
+        if hit.doc_id not in found:
+            # The channels come first, then what was done with their lists.
+            trail = {**hit.channels, **{stage.name: stage.rank for stage in hit.stages}}
+            title, grade = titles.get(hit.doc_id, ""), grades.get(hit.doc_id)
+            found[hit.doc_id] = RankedDocument(hit.doc_id, title, grade, len(found) + 1, tuple(trail.items()))
+    return found
+
+
+def judged_for(evaluation: Evaluation, query_id: str, places: Mapping[str, RankedDocument]) -> tuple[RankedDocument, ...]:
+    """Return the judged documents of a query, the highest grade first, each where it stands among the ``places``."""
+    grades = sorted(evaluation.grades.get(query_id, {}).items(), key=lambda pair: (-pair[1], pair[0]))
+    titles = evaluation.titles
+    return tuple(places.get(doc) or RankedDocument(doc, titles.get(doc, ""), grade, None) for doc, grade in grades)
 
 
 @dataclass(frozen=True)
@@ -133,9 +220,9 @@ class QueryLine:
 
     query_id: str
     text: str
-    retrieved: tuple[Place, ...]
+    retrieved: tuple[RankedDocument, ...]
     """Each document once, at its best rank."""
-    expected: tuple[Place, ...]
+    expected: tuple[RankedDocument, ...]
     """Relevant documents, the highest grade first; rank None if not returned."""
     values: Mapping[str, float]
     """Empty if the question got no answer."""
@@ -151,26 +238,20 @@ def query_lines(report: Report) -> tuple[QueryLine, ...]:
     evaluation, name = report.evaluation, primary(report)
     comparison = comparison_of(report)
     deltas = comparison.measures[name].deltas if comparison and name in comparison.measures else {}
-    grades = evaluation.qrels.to_dict()
     losses: dict[str, list[Loss]] = {}
     for loss in evaluation.losses:
         losses.setdefault(loss.query_id, []).append(loss)
     least = evaluation.setup.golden.relevance_threshold
     lines = []
     for query in evaluation.queries:
-        judged = grades.get(query.query_id, {})
-        ranking = evaluation.ranking(query.query_id)
-        documents = list(dict.fromkeys(hit.doc_id for hit in ranking.hits))
-        ranks = {doc_id: rank for rank, doc_id in enumerate(documents, 1)}
-        wanted = sorted((doc_id for doc_id, grade in judged.items() if grade >= least), key=lambda doc_id: -judged[doc_id])
+        ranking, places = evaluation.ranking(query.query_id), places_in(evaluation, query.query_id)
+        judged = judged_for(evaluation, query.query_id, places)
         lines.append(
             QueryLine(
                 query_id=query.query_id,
                 text=query.text,
-                retrieved=tuple(
-                    Place(doc_id, rank, judged.get(doc_id), judged.get(doc_id, -1) >= least) for doc_id, rank in ranks.items()
-                ),
-                expected=tuple(Place(doc_id, ranks.get(doc_id), judged[doc_id], True) for doc_id in wanted),
+                retrieved=tuple(places.values()),
+                expected=tuple(one for one in judged if one.grade is not None and one.grade >= least),
                 values=evaluation.scores.per_query.get(query.query_id, {}),
                 latency_ms=ranking.latency_ms,
                 error=ranking.error,
@@ -181,18 +262,16 @@ def query_lines(report: Report) -> tuple[QueryLine, ...]:
     return tuple(sorted(lines, key=lambda line: _badness(line, name)))
 
 
-def missing(line: QueryLine, k: int) -> tuple[Place, ...]:
+def missing(line: QueryLine, k: int) -> tuple[RankedDocument, ...]:
     """Return the relevant documents that are not among the first k."""
     return tuple(one for one in line.expected if one.rank is None or one.rank > k)
 
 
 def _badness(line: QueryLine, measure: str) -> tuple[int, float, str]:
     """Order: no answer, then worst to best, then questions for which the measure is not defined."""
-    if line.error is not None:
-        return 0, 0.0, line.query_id
     value = line.values.get(measure, math.nan)
-    if math.isnan(value):
-        return 2, 0.0, line.query_id
+    if line.error is not None or math.isnan(value):
+        return 0 if line.error is not None else 2, 0.0, line.query_id
     return 1, -value if lower_is_better(measure) else value, line.query_id
 
 
@@ -263,9 +342,7 @@ def component_lines(report: Report) -> tuple[ComponentLine, ...]:
 def without_it(line: ComponentLine) -> str:
     """Return ``−0.0646 (−0.0868 to −0.0424)``; '' if not known."""
     change = line.without
-    if change is None:
-        return ""
-    return f"{signed(change.mean)} ({signed_span(change.low, change.high)})"
+    return f"{signed(change.mean)} ({signed_span(change.low, change.high)})" if change else ""
 
 
 def part_label(name: str, evaluation: Evaluation) -> str:
@@ -296,11 +373,8 @@ class BlameLine:
 def blame_lines(evaluation: Evaluation) -> tuple[BlameLine, ...]:
     """Return the stages that lost something, in the order in which a document passes them."""
     counts: Counter[str] = Counter(loss.stage for loss in evaluation.losses)
-    total = relevant_documents(evaluation)
-    order = [*STAGES, *sorted(set(counts) - set(STAGES))]
-    return tuple(
-        BlameLine(stage, counts[stage], counts[stage] / total if total else math.nan) for stage in order if counts[stage]
-    )
+    total = relevant_documents(evaluation) or math.nan
+    return tuple(BlameLine(stage, counts[stage], counts[stage] / total) for stage in STAGES if counts[stage])
 
 
 def lost_at(evaluation: Evaluation) -> str:
@@ -318,9 +392,8 @@ def relevant_documents(evaluation: Evaluation) -> int:
 
 def slice_fields(evaluation: Evaluation) -> tuple[str, ...]:
     """Return the fields that divide the scored questions; a declared field that none of them has is left out."""
-    present = {
-        name for facts in evaluation.scores.facts.values() for name, value in facts.items() if value not in (None, "", [], ())
-    }
+    known = ((name, value) for facts in evaluation.scores.facts.values() for name, value in facts.items())
+    present = {name for name, value in known if value not in (None, "", [], ())}
     return tuple(name for name in evaluation.setup.golden.slices if name in present)
 
 

@@ -3,7 +3,7 @@
 May not: judge, print. The retriever that is asked is the very object that serves live queries (E-6).
 """
 
-from ringtrue.run.commit import branch_and_commit as branch_and_commit, commit_of as commit_of
+from ringtrue.run.named import branch_and_commit as branch_and_commit, commit_of as commit_of
 from ringtrue.run.evaluation import (
     DEFAULT_MEASURES as DEFAULT_MEASURES,
     NOT_CACHED as NOT_CACHED,
@@ -19,12 +19,12 @@ from ringtrue.run.evaluation import (
 from ringtrue.run.evaluator import (
     Watcher as Watcher,
     evaluate as evaluate,
-    intervals_of as intervals_of,
     machine as machine,
 )
 from ringtrue.run.figures import FIGURES as FIGURES
 from ringtrue.run.folder import (
     RUNS as RUNS,
+    json_value as json_value,
     new_run_folder as new_run_folder,
     newest_run as newest_run,
     numbered as numbered,
@@ -42,7 +42,6 @@ from ringtrue.run.named import (
     search_named as search_named,
     subjects_named as subjects_named,
 )
-from ringtrue.run.parts import relevant_total as relevant_total, waterfall as waterfall
 from ringtrue.run.planting import (
     PartlyPlanted as PartlyPlanted,
     Planting as Planting,

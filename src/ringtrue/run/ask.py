@@ -10,7 +10,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -73,88 +74,95 @@ def ask_all(
     answered, AccessDenied at once, and any error that says that the question itself is wrong.
     """
     waiting: deque[_Turn] = deque(_Turn(question, 1) for question in questions)
-    jobs: queue.SimpleQueue[_Turn | None] = queue.SimpleQueue()
-    results: queue.SimpleQueue[tuple[_Turn, Answer | Exception]] = queue.SimpleQueue()
+    threads = _Workers(timed)
     answers: dict[str, Answer] = {}
     running: list[_Turn] = []
     failed_first: list[str] = []
-    left_behind = 0
-
-    def start_worker() -> None:
-        # Daemons: a search that hangs for ever must not keep the program from ending.
-        with marked("evaluation"):
-            context = copy_context()
-        threading.Thread(target=context.run, args=(_work, jobs, results, timed), name="ringtrue-ask", daemon=True).start()
-
-    def finish(turn: _Turn, answer: Answer) -> None:
-        answers[turn.question.query_id] = answer
-        if answer.ranking.error is not None and len(failed_first) == len(answers) - 1:
-            failed_first.append(answer.ranking.error)
-            if len(failed_first) >= min(HOPELESS, len(questions)):
-                raise CannotDecide(f"none of the first {len(failed_first)} questions was answered: {failed_first[0]}")
-        if done is not None:
-            done(answer)
-
     for _ in range(min(workers, len(questions))):
-        start_worker()
+        threads.start_one()
     try:
         while len(answers) < len(questions):
             while waiting and len(running) < workers:
-                turn = waiting.popleft()
-                turn.started = time.monotonic()
-                running.append(turn)
-                jobs.put(turn)
-            patience = max(0.0, min(turn.started for turn in running) + timeout - time.monotonic())
-            try:
-                turn, outcome = results.get(timeout=patience + 0.01)
-            except queue.Empty:
-                now = time.monotonic()
-                late = [turn for turn in running if now - turn.started >= timeout]
-                for turn in late:
-                    turn.given_up = True
-                    running.remove(turn)
-                    left_behind += 1
-                    if left_behind > MOST_LEFT_BEHIND:
-                        many = f"{left_behind} searches took longer than {timeout:g} s and still hang"
-                        raise CannotDecide(f"{many}; mend the search, or raise --timeout") from None
-                    start_worker()
-                    _again(turn, TimedOut(f"took longer than {timeout:g} s"), waiting, retries, finish)
-                continue
-            if turn.given_up:
-                continue  # it came after all, too late
-            running.remove(turn)
-            if isinstance(outcome, Answer):
-                finish(turn, outcome)
-            else:
-                _again(turn, outcome, waiting, retries, finish)
+                running.append(waiting.popleft())
+                threads.give(running[-1])
+            for turn, outcome in threads.outcomes(running, timeout):
+                running.remove(turn)
+                answer = outcome if isinstance(outcome, Answer) else _failed(turn, outcome, retries)
+                if answer is None:
+                    waiting.append(_Turn(turn.question, turn.attempt + 1))
+                    continue
+                answers[turn.question.query_id] = answer
+                if answer.ranking.error is not None and len(failed_first) == len(answers) - 1:
+                    failed_first.append(answer.ranking.error)
+                    if len(failed_first) >= min(HOPELESS, len(questions)):
+                        raise CannotDecide(f"none of the first {len(failed_first)} questions was answered: {failed_first[0]}")
+                if done is not None:
+                    done(answer)
     finally:
-        for _ in range(workers + left_behind):
-            jobs.put(None)
+        threads.end()
     return [answers[question.query_id] for question in questions]
 
 
-def _again(
-    turn: _Turn,
-    problem: Exception,
-    waiting: deque[_Turn],
-    retries: int,
-    finish: Callable[[_Turn, Answer], None],
-) -> None:
-    """Put a question back when its trouble may pass; write its error down when not."""
+class _Workers:
+    """The threads that search, with the queues to and from them."""
+
+    def __init__(self, timed: bool) -> None:
+        self._timed, self._started, self._left_behind = timed, 0, 0
+        self._jobs: queue.SimpleQueue[_Turn | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[_Turn, Answer | Exception]] = queue.SimpleQueue()
+
+    def start_one(self) -> None:
+        # Daemons: a search that hangs for ever must not keep the program from ending.
+        with marked("evaluation"):
+            context = copy_context()
+        work = (_work, self._jobs, self._results, self._timed)
+        threading.Thread(target=context.run, args=work, name="ringtrue-ask", daemon=True).start()
+        self._started += 1
+
+    def give(self, turn: _Turn) -> None:
+        turn.started = time.monotonic()
+        self._jobs.put(turn)
+
+    def outcomes(self, running: Sequence[_Turn], timeout: float) -> list[tuple[_Turn, Answer | Exception]]:
+        """Return the next outcome, or TimedOut for every search that hangs; another thread goes on in its place."""
+        patience = max(0.0, min(turn.started for turn in running) + timeout - time.monotonic())
+        with suppress(queue.Empty):
+            found = self._results.get(timeout=patience + 0.01)
+            return [] if found[0].given_up else [found]  # or it came after all, too late
+        late = [turn for turn in running if time.monotonic() - turn.started >= timeout]
+        for turn in late:
+            turn.given_up = True
+            self._left_behind += 1
+            if self._left_behind > MOST_LEFT_BEHIND:
+                many = f"{self._left_behind} searches took longer than {timeout:g} s and still hang"
+                raise CannotDecide(f"{many}; mend the search, or raise --timeout")
+            self.start_one()
+        return [(turn, TimedOut(f"took longer than {timeout:g} s")) for turn in late]
+
+    def end(self) -> None:
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+
+def _failed(turn: _Turn, problem: Exception, retries: int) -> Answer | None:
+    """Return the answer that a question without one gets; None if its trouble may pass, so that it is asked again."""
     wrong_question = isinstance(problem, RingtrueError) and not isinstance(problem, SearchFailed)
     if wrong_question or isinstance(problem, AccessDenied):
         raise problem
-    if isinstance(problem, PASSING) and turn.attempt <= retries and not _retries_itself(turn.question.retriever):
-        waiting.append(_Turn(turn.question, turn.attempt + 1))
-        return
+    # A connection that has a setting ``retries`` of its own, and says 0, is asked once.
+    retries_itself = any(hasattr(one, "retries") for one in with_parts(turn.question.retriever))
+    if isinstance(problem, PASSING) and turn.attempt <= retries and not retries_itself:
+        return None
     said = str(problem) if isinstance(problem, RingtrueError) else f"{type(problem).__name__}: {problem}"
     tried = f" (tried {turn.attempt} times)" if turn.attempt > 1 else ""
-    finish(turn, Answer(Ranking(turn.question.query_id, (), error=" ".join(said.split()) + tried)))
+    return Answer(Ranking(turn.question.query_id, (), error=" ".join(said.split()) + tried))
 
 
-def _retries_itself(retriever: Any) -> bool:
-    """True if a part of the retriever has a setting ``retries`` of its own: a connection that says 0 is asked once."""
-    return hasattr(retriever, "retries") or any(_retries_itself(part) for part in getattr(retriever, "parts", ()))
+def with_parts(retriever: Any) -> Iterator[Any]:
+    """Yield a retriever, the parts that it is made of, their parts …"""
+    yield retriever
+    for part in getattr(retriever, "parts", ()):
+        yield from with_parts(part)
 
 
 def _work(

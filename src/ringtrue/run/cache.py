@@ -114,22 +114,14 @@ class AnswerJournal:
             def note(answer: Answer) -> None:
                 if answer.ranking.error is None:  # a failure is worth another try
                     with contextlib.suppress(OSError):
+                        ranking, seen = answer.ranking, answer.seen and _tree(answer.seen)
+                        record = {"query_id": ranking.query_id, "latency_ms": ranking.latency_ms, "seen": seen}
                         # On a new line of its own, whatever the one before was cut off at.
-                        lines.write("\n" + json.dumps(_record(answer)) + "\n")
+                        lines.write("\n" + json.dumps(record | {"hits": _rows(ranking.hits)}) + "\n")
                         lines.flush()
 
             yield note
         self.file.unlink(missing_ok=True)
-
-
-def _record(answer: Answer) -> dict[str, Any]:
-    ranking = answer.ranking
-    return {
-        "query_id": ranking.query_id,
-        "latency_ms": ranking.latency_ms,
-        "hits": _rows(ranking.hits),
-        "seen": None if answer.seen is None else _tree(answer.seen),
-    }
 
 
 def _rows(hits: Sequence[Hit]) -> list[Any]:

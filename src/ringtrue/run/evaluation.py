@@ -74,19 +74,14 @@ class Origin:
     @classmethod
     def of(cls, golden: GoldenSet) -> Origin:
         """Return the origin of what is measured with a set, or with a part of it."""
+        same = ("id", "corpus_hash", "relevance_threshold", "scale", "provisional", "profile", "confirmed")
         return cls(
-            id=golden.id,
             version=version_name(golden),
             content_hash=content_hash(golden),
-            corpus_hash=golden.corpus_hash,
-            relevance_threshold=golden.relevance_threshold,
-            scale=golden.scale,
-            provisional=golden.provisional,
-            profile=golden.profile,
             split=str(golden.metadata.get("split", "all")),
             slices=slice_fields(golden),
             judgments=len(golden.judgments),
-            confirmed=golden.confirmed,
+            **{name: getattr(golden, name) for name in same},
         )
 
 
@@ -231,6 +226,11 @@ class Evaluation:
         return {ranking.query_id: ranking.error for ranking in self.rankings if ranking.error is not None}
 
     @cached_property
+    def grades(self) -> Mapping[str, Mapping[str, int]]:
+        """Return query → document → grade, of all judgments."""
+        return self.qrels.to_dict()
+
+    @cached_property
     def latencies(self) -> dict[str, float]:
         """Return the milliseconds of the first pass by query, around the retriever alone; queries not timed are absent."""
         return {ranking.query_id: ranking.latency_ms for ranking in self.rankings if ranking.latency_ms is not None}
@@ -253,7 +253,15 @@ class Evaluation:
     def contributions(self) -> dict[str, Contribution]:
         """Return what each channel brought to the first ten hits; empty if neither parts nor hits tell their channels."""
         parts = {part.name: part.contribution for part in self.components if part.contribution is not None}
-        return parts or channel_contribution(map(_first_ranks, self.rankings))
+        if parts:
+            return parts
+        firsts = []
+        for ranking in self.rankings:
+            # Those of a hit's channels that had it among their own first hits.
+            own = [{name: rank for name, rank in hit.channels.items() if rank <= CONTRIBUTED} for hit in ranking.hits]
+            hits = (replace(hit, channels=first) for hit, first in zip(ranking.hits[:CONTRIBUTED], own, strict=False))
+            firsts.append(replace(ranking, hits=tuple(hits)))
+        return channel_contribution(firsts)
 
     def ranking(self, query_id: str) -> Ranking:
         """Return the answer to one question; raises KeyError."""
@@ -262,14 +270,3 @@ class Evaluation:
     @cached_property
     def _by_query(self) -> dict[str, Ranking]:
         return {ranking.query_id: ranking for ranking in self.rankings}
-
-
-def _first_ranks(ranking: Ranking) -> Ranking:
-    """Return the first hits of an answer with those of their channels that had them among their own first."""
-    return replace(
-        ranking,
-        hits=tuple(
-            replace(hit, channels={name: rank for name, rank in hit.channels.items() if rank <= CONTRIBUTED})
-            for hit in ranking.hits[:CONTRIBUTED]
-        ),
-    )

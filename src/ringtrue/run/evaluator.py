@@ -7,20 +7,19 @@ import hashlib
 import inspect
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import CannotDecide, InputError, nearest
-from ringtrue.golden import about_scale, check_grades, content_hash, load
+from ringtrue.golden import about_scale, check_grades, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, parse_measures, score
 from ringtrue.records import GoldenSet, Query, Ranking
@@ -28,12 +27,21 @@ from ringtrue.retrieve import Collection, Retriever, Source, indexes_of
 from ringtrue.run import preconditions
 from ringtrue.run.ask import Answer, Question, ask_all
 from ringtrue.run.cache import AnswerJournal, ResultCache, key_of
-from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Precondition, Setup
+from ringtrue.run.evaluation import (
+    DEFAULT_MEASURES,
+    NOT_CACHED,
+    REPLAYED,
+    Component,
+    Evaluation,
+    Origin,
+    Precondition,
+    Setup,
+)
 from ringtrue.run.figures import Failed, about_chunks, figures_of, how_answered, misspelt, session_lift
-from ringtrue.run.ids import IdOf, mapped, mapping, same, unmapping
+from ringtrue.run.named import IdOf, mapped, mapping, same, unmapping
 from ringtrue.run.parts import blame, relevant_total
 from ringtrue.run.parts import components as components_of
-from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, routed
+from ringtrue.run.subject import DEEP, SHALLOW, Routed, code_hash, corpus_of, routed
 
 Split = Literal["all", "tuning", "held_out"]
 SESSIONS = ("session", "transcript_context", "sessionContext")
@@ -101,7 +109,7 @@ def evaluate(
     """
     watcher = watcher or Watcher()
     wanted = tuple(parse_measures(measures))
-    if failed not in ("list", "exclude", "zero"):
+    if failed not in get_args(Failed):
         raise InputError(f"failed={failed!r} is not known; write 'list', 'exclude' or 'zero'")
     if passes < 1:
         raise InputError(f"passes={passes!r} is too few; write 1 or more")
@@ -119,30 +127,17 @@ def evaluate(
     depth = _depth(k, wanted, subjects, merging=ids is not None)
     watcher.start("preparing", 0)
     _make_ready(subjects, watcher)
-    met = preconditions.settle(
-        chain.from_iterable(
-            preconditions.before(one, part, wanted, id_of=id_of, there=there) for one, part in subjects.parts_of(asked)
-        ),
-        allowed,
-    )
-    key = key_of(
-        {
-            "fingerprint": subjects.fingerprint,
-            "code": code_hash(),
-            "corpus": subjects.corpus,
-            "golden": [
-                content_hash(asked),
-                asked.corpus_hash,
-                asked.relevance_threshold,
-                vars(Origin.of(asked)),
-                asked.metadata,
-            ],
-            "measures": [str(measure) for measure in wanted],
-            "asked": [depth, session, scope, ids if isinstance(ids, str) else repr(ids), sorted(allowed), failed, workers],
-            "passes": passes,
-            "told": [components, blame_at],
-        }
-    )
+    met = preconditions.settle(preconditions.before(subjects, asked, wanted, id_of=id_of, there=there), allowed)
+    key = key_of({
+        "fingerprint": subjects.fingerprint,
+        "code": code_hash(),
+        "corpus": subjects.corpus,
+        "golden": [vars(Origin.of(asked)), asked.metadata],
+        "measures": [str(measure) for measure in wanted],
+        "asked": [depth, session, scope, ids if isinstance(ids, str) else repr(ids), sorted(allowed), failed, workers],
+        "passes": passes,
+        "told": [components, blame_at],
+    })  # fmt: skip
     kept = ResultCache(cache_folder() / "evaluations")
     # A function that maps ids is out of sight like any other code of the user's.
     cacheable = cache and subjects.complete and not callable(ids)
@@ -150,7 +145,7 @@ def evaluate(
         return replace(found, name=subjects.name)
 
     plan = _Plan(
-        whole, asked, subjects, wanted, depth, id_of, allowed, failed, session, timeout,
+        whole, asked, subjects, wanted, depth, id_of, allowed, failed, session, timeout, components, blame_at,
         workers or min(one.workers for one in subjects.all), not any(one.replays for one in subjects.all),
     )  # fmt: skip
     questions = _questions(asked, subjects, k=depth, session=session, scope=scope)
@@ -164,8 +159,8 @@ def evaluate(
     watcher.start("searching", len(questions))
     watcher.step(len(questions) - len(left))
     answers = before | _asked(plan, left, journal, retries=retries, watcher=watcher)
-    repeats = _timed_again(plan, left, passes - 1, watcher=watcher) if plan.timed else {}
-    made = _evaluation(plan, questions, answers, met, components=components, blame_at=blame_at, resumed=len(before))
+    repeats = _timed_again(plan, left, passes, watcher=watcher) if plan.timed and left else {}
+    made = _evaluation(plan, questions, answers, met, resumed=len(before))
     recorded_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
     made = replace(made, setup=replace(made.setup, recorded_at=recorded_at, sample=sample), repeats=repeats)
     if cacheable and not any(answer.ranking.error for answer in answers.values()):
@@ -188,6 +183,8 @@ class _Plan:
     failed: Failed
     session: bool
     timeout: float
+    components: bool
+    blame_at: int
     workers: int
     timed: bool
     """False if answers come from a file, whose time says nothing."""
@@ -207,11 +204,9 @@ def machine() -> str:
 
 
 def _side(golden: GoldenSet, split: Split) -> GoldenSet:
-    if split == "all":
-        return golden
-    if split not in ("tuning", "held_out"):
+    if split not in get_args(Split):
         raise InputError(f"split={split!r} is not known; write 'all', 'tuning' or 'held_out'")
-    return split_set(golden)[0 if split == "tuning" else 1]
+    return golden if split == "all" else split_set(golden)[0 if split == "tuning" else 1]
 
 
 def _sampled(golden: GoldenSet, share: float) -> GoldenSet:
@@ -266,7 +261,10 @@ def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, sc
         if field and field in query.metadata and not (subjects.by == field and subject.collection is None):
             options["scope"] = {field: str(query.metadata[field])}
         if session and (said := _said(query)) is not None:
-            _check_session(subject)
+            parameters = inspect.signature(subject.retriever.search).parameters
+            if "session" not in (getattr(subject.retriever, "accepts", None) or parameters):
+                cure = "evaluate without --session, or give it a parameter session=None"
+                raise InputError(f"{subject.name} takes no session; {cure}")
             options["session"] = said
         questions.append(Question(query.query_id, query.text, subject.retriever, options))
     return questions
@@ -283,12 +281,6 @@ def _said(query: Query) -> list[str] | None:
     return None
 
 
-def _check_session(subject: Subject) -> None:
-    accepts = getattr(subject.retriever, "accepts", None) or inspect.signature(subject.retriever.search).parameters
-    if "session" not in accepts:
-        raise InputError(f"{subject.name} takes no session; evaluate without --session, or give it a parameter session=None")
-
-
 def _asked(
     plan: _Plan, questions: Sequence[Question], journal: AnswerJournal, *, retries: int, watcher: Watcher
 ) -> dict[str, Answer]:
@@ -299,9 +291,8 @@ def _asked(
             note(answer)
             watcher.step(1)
 
-        options: dict[str, Any] = {"workers": plan.workers, "timeout": plan.timeout, "timed": plan.timed}
-        answers = ask_all(questions, **options, retries=retries, done=done) if questions else []
-    return {answer.ranking.query_id: answer for answer in answers}
+        how: dict[str, Any] = {"workers": plan.workers, "timeout": plan.timeout, "timed": plan.timed, "retries": retries}
+        return {answer.ranking.query_id: answer for answer in ask_all(questions, **how, done=done)}
 
 
 def _timed_again(plan: _Plan, questions: Sequence[Question], passes: int, *, watcher: Watcher) -> dict[str, tuple[float, ...]]:
@@ -309,28 +300,21 @@ def _timed_again(plan: _Plan, questions: Sequence[Question], passes: int, *, wat
 
     Raises CannotDecide if the search stops answering.
     """
-    times: dict[str, list[float]] = {}
-    for number in range(2, passes + 2 if questions else 0):
+    times: dict[str, tuple[float, ...]] = {}
+    for number in range(2, passes + 1):
         watcher.start(f"timing pass {number}", len(questions))
         again = ask_all(questions, workers=plan.workers, timeout=plan.timeout, retries=0, done=lambda _: watcher.step(1))
-        for answer in again:
-            if answer.ranking.latency_ms is not None:
-                times.setdefault(answer.ranking.query_id, []).append(answer.ranking.latency_ms)
-    return {query: tuple(found) for query, found in times.items()}
+        for one in (answer.ranking for answer in again):
+            if one.latency_ms is not None:
+                times[one.query_id] = (*times.get(one.query_id, ()), one.latency_ms)
+    return times
 
 
 # ── what comes of it ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _evaluation(
-    plan: _Plan,
-    questions: Sequence[Question],
-    answers: Mapping[str, Answer],
-    met: tuple[Precondition, ...],
-    *,
-    components: bool,
-    blame_at: int,
-    resumed: int,
+    plan: _Plan, questions: Sequence[Question], answers: Mapping[str, Answer], met: tuple[Precondition, ...], *, resumed: int
 ) -> Evaluation:
     """Return what comes of the answers; raises CannotDecide if a precondition fails in them, or none can be scored."""
     golden, subjects, id_of = plan.golden, plan.subjects, plan.id_of
@@ -348,12 +332,22 @@ def _evaluation(
     seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
     more: dict[str, Any] = {"seen": seen, "id_of": id_of}
     parts: tuple[Component, ...] = ()
-    if components and len(subjects.all) == 1:
+    if plan.components and len(subjects.all) == 1:
         parts = components_of(subjects.all[0].retriever, answered, plan.measures, k=plan.k, rankings=rankings, **more)
-    figures = figures_of(scored, answered, lambda rank: _reaches(plan, rank, rankings))
+    deep = preconditions.deepest(plan.measures) or 0
+
+    def reaches(rank: int) -> bool:
+        """Return whether a figure may look down to a rank: measures do, or nothing is known to cut the answers above it."""
+        return rank <= deep or (rank <= plan.k and preconditions.reaches(rank, rankings, golden, subjects))
+
+    figures = figures_of(scored, answered, reaches)
     if plan.session and all(one.in_process for one in subjects.all):
         figures |= session_lift(questions, scored, answered, timeout=plan.timeout, id_of=id_of)
-    more |= {"in_corpus": subjects.contains(id_of), "chunks": _chunks_named(golden, subjects)}
+    # Our own chunks are numbered by how the documents were cut, which a set says by ``chunks`` in its metadata; the chunks of a
+    # system out of sight are taken at their word.
+    ours = [one.collection.chunks for one in subjects.all if one.collection is not None]
+    chunks = all(golden.metadata.get("chunks") == cut for cut in ours)
+    more |= {"in_corpus": subjects.contains(id_of), "chunks": chunks}
     said = subjects.passages((hit.doc_id for ranking in rankings for hit in ranking.hits[:READ]), id_of=id_of)
     return Evaluation(
         name=subjects.name,
@@ -367,27 +361,29 @@ def _evaluation(
         intervals=intervals_of(scores),
         figures=figures,
         components=parts,
-        losses=blame(answered, rankings, k=blame_at, **more),
+        losses=blame(answered, rankings, k=plan.blame_at, **more),
         classes=golden.equivalence_classes,
         relevant=relevant_total(answered, rankings),
         notes=(
-            *how_answered(
-                errors, len(rankings), plan.failed, resumed=resumed, met=met, timed=plan.timed, complete=subjects.complete
-            ),
-            *about_scale(plan.whole),
-            *(about_chunks(golden, rankings) if any(str(measure) == "Top1Chunk" for measure in plan.measures) else ()),
-            *([] if all(one.status == "met" for one in met if one.name == "documents") else misspelt(golden, rankings)),
+            *how_answered(errors, len(rankings), plan.failed, resumed=resumed, met=met),
+            *_notes(plan, rankings, met),
             *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
             *scores.counted.notes(),
         ),
     )
 
 
-def _reaches(plan: _Plan, rank: int, rankings: Sequence[Ranking]) -> bool:
-    """Return whether a figure may look down to a rank: measures do, or nothing is known to cut the answers above it."""
-    if rank <= (preconditions.deepest(plan.measures) or 0):
-        return True
-    return rank <= plan.k and preconditions.reaches(rank, rankings, plan.golden, plan.subjects)
+def _notes(plan: _Plan, rankings: Sequence[Ranking], met: Iterable[Precondition]) -> Iterator[str]:
+    """Yield what readers should know about the search and the golden set."""
+    if not plan.timed:
+        yield REPLAYED
+    if not plan.subjects.complete:
+        yield NOT_CACHED
+    yield from about_scale(plan.whole)
+    if any(str(measure) == "Top1Chunk" for measure in plan.measures):
+        yield from about_chunks(plan.golden, rankings)
+    if any(one.name == "documents" and one.status != "met" for one in met):
+        yield from misspelt(plan.golden, rankings)
 
 
 def _setup(plan: _Plan, met: Iterable[Precondition]) -> Setup:
@@ -452,12 +448,3 @@ def _titles(golden: GoldenSet, subjects: Routed, rankings: Iterable[Ranking]) ->
         if one.collection is not None:
             titles |= one.collection.titles(doc_id for doc_id in mentioned if doc_id not in titles)
     return {doc_id: title for doc_id, title in titles.items() if title}
-
-
-def _chunks_named(golden: GoldenSet, subjects: Routed) -> bool:
-    """Tell whether the set's names of chunks mean the system's: ours are numbered by how the documents were cut.
-
-    A set says how by ``chunks`` in its metadata; the chunks of a system out of sight are taken at their word.
-    """
-    ours = [one.collection for one in subjects.all if one.collection is not None]
-    return all(golden.metadata.get("chunks") == collection.chunks for collection in ours)

@@ -16,8 +16,8 @@ from ringtrue.errors import CannotDecide
 from ringtrue.measures import Measure, cold_queries, cold_start, personalisation_lift, score
 from ringtrue.records import GoldenSet, Ranking
 from ringtrue.run.ask import Question, ask_all
-from ringtrue.run.evaluation import NOT_CACHED, REPLAYED, Precondition
-from ringtrue.run.ids import IdOf, mapped
+from ringtrue.run.evaluation import Precondition
+from ringtrue.run.named import IdOf, mapped
 
 Failed = Literal["list", "exclude", "zero"]
 SHORTEST = 4
@@ -61,11 +61,9 @@ def session_lift(
     queries = {one.query_id for one in told}
     plain = [replace(one, options={name: value for name, value in one.options.items() if name != "session"}) for one in told]
     judged = golden.part(queries)
-    if not judged.judgments:
-        return {}
     with suppress(CannotDecide):
-        without = [answer.ranking for answer in ask_all(plain, timeout=timeout, timed=False)]
-        if all(one.error is None for one in without):
+        without = [answer.ranking for answer in ask_all(plain if judged.judgments else (), timeout=timeout, timed=False)]
+        if without and all(one.error is None for one in without):
             without = [replace(one, hits=mapped(one.hits, id_of)) for one in without]
             lift = personalisation_lift([one for one in rankings if one.query_id in queries], without, judged)
             return {} if math.isnan(lift) else {"session_personalization_lift": lift}
@@ -73,7 +71,7 @@ def session_lift(
 
 
 def how_answered(
-    errors: Sequence[str], asked: int, failed: Failed, *, resumed: int, met: Iterable[Precondition], timed: bool, complete: bool
+    errors: Sequence[str], asked: int, failed: Failed, *, resumed: int, met: Iterable[Precondition]
 ) -> Iterator[str]:
     """Yield one plain sentence for everything that readers should know about how the answers were made."""
     if errors:
@@ -84,10 +82,6 @@ def how_answered(
             yield f"accepted with --allow {one.name}: {one.detail}"
     if resumed:
         yield f"{resumed} answers come from an evaluation that was interrupted, with the latency they had then"
-    if not timed:
-        yield REPLAYED
-    if not complete:
-        yield NOT_CACHED
 
 
 def misspelt(golden: GoldenSet, rankings: Iterable[Ranking]) -> Iterator[str]:

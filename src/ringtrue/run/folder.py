@@ -20,7 +20,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -38,15 +38,8 @@ RUNS = Path(".ringtrue/runs")
 """Where ``ringtrue eval`` puts the folders of runs."""
 FORMAT = 1
 FILES = (
-    "run.json",
-    "run.parquet",
-    "scores.jsonl",
-    "queries.jsonl",
-    "titles.json",
-    "texts.json",
-    "components.jsonl",
-    "losses.jsonl",
-)
+    "run.json", "run.parquet", "scores.jsonl", "queries.jsonl", "titles.json", "texts.json", "components.jsonl", "losses.jsonl",
+)  # fmt: skip
 UNPACKED = 2 << 30
 """A packed run may hold so many bytes; what claims to hold more is no run."""
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
@@ -136,10 +129,8 @@ def open_run(folder: Path | str) -> Evaluation:
     place = run_folder(folder)
     if not (place / "run.json").is_file():
         names = "" if place.exists() else ", ".join(_by_name())
-        here = (
-            f"is no run folder and no name of a run in {RUNS} ({names})" if names else "is no run folder (it has no run.json)"
-        )
-        raise MissingInput(f"{folder}: {here}; make one with `ringtrue eval --out {folder}`")
+        why = f"and no name of a run in {RUNS} ({names})" if names else "(it has no run.json)"
+        raise MissingInput(f"{folder}: is no run folder {why}; make one with `ringtrue eval --out {folder}`")
     head = read_json(place / "run.json")
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         found = head.get("format", "none") if isinstance(head, dict) else "none"
@@ -169,9 +160,12 @@ def unpacked(content: bytes, *, name: str) -> Evaluation:
     """
     with tempfile.TemporaryDirectory(prefix="ringtrue-") as scratch:
         place = Path(scratch) / "run"
-        place.mkdir()
         try:
-            _unpack(content, place)
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                there = [name for name in FILES if name in archive.namelist()]
+                if sum(archive.getinfo(name).file_size for name in there) > UNPACKED:  # no more than that is read of a file
+                    raise ValueError(f"it holds more than {UNPACKED:,} bytes")
+                archive.extractall(place, there)
         except _DAMAGE as problem:
             raise InputError(f"{name}: the packed run is damaged ({problem}); evaluate again") from problem
         try:
@@ -179,16 +173,6 @@ def unpacked(content: bytes, *, name: str) -> Evaluation:
         except InputError as problem:
             raise InputError(str(problem).replace(str(place), name)) from problem
     return replace(found, run_dir=None)
-
-
-def _unpack(content: bytes, folder: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        there = [name for name in FILES if name in archive.namelist()]
-        if sum(archive.getinfo(name).file_size for name in there) > UNPACKED:  # nothing beyond its size is read of a file
-            raise ValueError(f"it holds more than {UNPACKED:,} bytes")
-        for name in there:
-            with archive.open(name) as packed_file, (folder / name).open("wb") as file:
-                shutil.copyfileobj(packed_file, file)
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,39 +192,38 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
     for ranking in evaluation.rankings:
         line: dict[str, Any] = {"query_id": ranking.query_id, "latency_ms": ranking.latency_ms, "hits": len(ranking.hits)}
         if ranking.query_id in evaluation.repeats:
-            line["repeats_ms"] = list(evaluation.repeats[ranking.query_id])
+            line["repeats_ms"] = evaluation.repeats[ranking.query_id]
         if ranking.error is not None:
             line["error"] = ranking.error
         if ranking.query_id in columns:
             values, judged = columns[ranking.query_id]
             line |= {"judged": judged, "scores": dict(zip(names, values, strict=True))}
         lines.append(line)
-    _lines(folder / "scores.jsonl", lines)
-    judged_by = evaluation.qrels.to_dict()
-    asked = [asdict(query) | {"judged": judged_by.get(query.query_id, {})} for query in evaluation.queries]
-    _lines(folder / "queries.jsonl", asked)
-    _document(folder / "titles.json", dict(evaluation.titles))
+    _lines(folder / "scores.jsonl", *lines)
+    asked = [asdict(query) | {"judged": evaluation.grades.get(query.query_id, {})} for query in evaluation.queries]
+    _lines(folder / "queries.jsonl", *asked)
+    _lines(folder / "titles.json", dict(evaluation.titles))
     if evaluation.texts:
-        _document(folder / "texts.json", dict(evaluation.texts))
+        _lines(folder / "texts.json", dict(evaluation.texts))
     if evaluation.components:
-        _lines(folder / "components.jsonl", map(_component, evaluation.components))
+        _lines(folder / "components.jsonl", *map(_component, evaluation.components))
     if evaluation.losses:
-        _lines(folder / "losses.jsonl", map(asdict, evaluation.losses))
-    _document(
+        _lines(folder / "losses.jsonl", *evaluation.losses)
+    _lines(
         folder / "run.json",
         {
             "format": FORMAT,
             "name": evaluation.name,
-            "setup": asdict(evaluation.setup),
+            "setup": evaluation.setup,
             "metrics": evaluation.metrics,
-            "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
-            "figures": dict(evaluation.figures),
-            "latency_ms": asdict(evaluation.latency),
+            "intervals": evaluation.intervals,
+            "figures": evaluation.figures,
+            "latency_ms": evaluation.latency,
             "failures": evaluation.failures,
-            "counted": asdict(scores.counted),
+            "counted": scores.counted,
             "relevant": evaluation.relevant,
-            "classes": [list(members) for members in evaluation.classes],
-            "notes": list(evaluation.notes),
+            "classes": evaluation.classes,
+            "notes": evaluation.notes,
         },
         indent=1,
     )
@@ -248,19 +231,9 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
 
 def _rows(ranking: Ranking) -> Iterator[tuple[str, str, int, float, str]]:
     for rank, hit in enumerate(ranking.hits, 1):
-        detail = {
-            "chunk": hit.chunk,
-            "channels": dict(hit.channels),
-            "confidence": hit.confidence,
-            "stages": [list(stage) for stage in hit.stages],
-        }
-        yield (
-            ranking.query_id,
-            hit.doc_id,
-            rank,
-            float(hit.score),
-            _json({key: value for key, value in detail.items() if value}),
-        )
+        detail = {"chunk": hit.chunk, "channels": hit.channels, "confidence": hit.confidence, "stages": hit.stages}
+        known = _json({key: value for key, value in detail.items() if value})
+        yield ranking.query_id, hit.doc_id, rank, float(hit.score), known
 
 
 def _component(component: Component) -> dict[str, Any]:
@@ -268,46 +241,40 @@ def _component(component: Component) -> dict[str, Any]:
     return {
         "name": component.name,
         "kind": component.kind,
-        "contribution": None if component.contribution is None else asdict(component.contribution),
-        "latency": None if component.latency is None else asdict(component.latency),
+        "contribution": component.contribution,
+        "latency": component.latency,
         "metrics": scores.aggregate,
-        "counted": asdict(scores.counted),
+        "counted": scores.counted,
         "measures": [str(measure) for measure in scores.measures],
-        "query_ids": list(scores.query_ids),
+        "query_ids": scores.query_ids,
         "values": scores.values.tolist(),
         "judged": scores.judged.tolist(),
         "rankings": {ranking.query_id: [hit.doc_id for hit in ranking.hits] for ranking in component.rankings},
     }
 
 
-def _known(value: Any) -> Any:
-    """Return a value as JSON can hold it; an undefined number becomes null."""
+def json_value(value: Any) -> Any:
+    """Return a value as JSON can hold it, records as objects; an undefined or infinite number becomes null, never 0."""
+    if isinstance(value, str | int):
+        return value
     if isinstance(value, Mapping):
-        return {str(key): _known(item) for key, item in value.items()}
+        return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_known(item) for item in value]
+        return [json_value(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: json_value(getattr(value, item.name)) for item in fields(value)}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _json(value: Any, *, indent: int | None = None) -> str:
-    return json.dumps(_known(value), ensure_ascii=False, indent=indent, allow_nan=False)
+    return json.dumps(json_value(value), ensure_ascii=False, indent=indent, allow_nan=False)
 
 
-def _document(path: Path, value: Any, *, indent: int | None = None) -> None:
-    _text(path, _json(value, indent=indent) + "\n")
-
-
-def _lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    _text(path, "".join(_json(record) + "\n" for record in records))
-
-
-def _text(path: Path, text: str) -> None:
+def _lines(path: Path, *records: Any, indent: int | None = None) -> None:
+    """Write each record as JSON on a line of its own."""
+    text = "".join(_json(record, indent=indent) + "\n" for record in records)
     # A question may hold half a character; the file keeps it as JSON's own escape, which every reader knows.
-    path.write_bytes(
-        text.encode("utf-8", "surrogatepass")
-        if text.isascii()
-        else "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in text).encode()
-    )
+    path.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -409,8 +376,8 @@ def _read_component(record: Mapping[str, Any], whole: Scores) -> Component:
         record["kind"],
         tuple(Ranking(query, tuple(Hit(doc_id) for doc_id in docs)) for query, docs in record["rankings"].items()),
         _scores(record, whole.facts),
-        None if record["contribution"] is None else Contribution(**record["contribution"]),
-        None if record["latency"] is None else Latency(**{key: _float(value) for key, value in record["latency"].items()}),
+        record["contribution"] and Contribution(**record["contribution"]),
+        record["latency"] and Latency(**{key: _float(value) for key, value in record["latency"].items()}),
     )
 
 

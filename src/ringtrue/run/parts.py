@@ -12,25 +12,20 @@ took away the chance.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import get_args
+from dataclasses import dataclass, field
+from itertools import count, pairwise
 
 from ringtrue.errors import InputError
-from ringtrue.measures import Contribution, Measure, channel_contribution, latency, score
+from ringtrue.measures import Contribution, Measure, latency, score
 from ringtrue.records import GoldenSet, Hit, Query, Ranking
 from ringtrue.retrieve import Fused, Fusion, Listed, Retriever, Seen, Staged, Stepped, StepResult
 from ringtrue.run.evaluation import Component, ComponentKind, Loss, LossStage
-from ringtrue.run.ids import mapped
+from ringtrue.run.named import mapped
 
 CHUNK = ":chunk:"
 """Stands between document and number in the name of a chunk."""
-RELEVANT, FOUND = "relevant", "found"
-_ON_THE_WAY: tuple[LossStage, ...] = (
-    "not in corpus", "not in any list", "below k", "cut by fusion", "demoted by rerank", "cut by threshold", "wrong chunk",
-)  # fmt: skip
-assert set(_ON_THE_WAY) == set(get_args(LossStage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +53,10 @@ def unique(names: Sequence[str]) -> list[str]:
     >>> unique(["bm25", "dense", "bm25"])
     ['bm25', 'dense', 'bm25 (2)']
     """
-    taken: set[str] = set()
-    found = []
+    found: list[str] = []
     for name in names:
-        shown, number = name, 1
-        while shown in taken:
-            number += 1
-            shown = f"{name} ({number})"
-        taken.add(shown)
-        found.append(shown)
+        numbered = (name if number == 1 else f"{name} ({number})" for number in count(1))
+        found.append(next(shown for shown in numbered if shown not in found))
     return found
 
 
@@ -101,7 +91,10 @@ def component_rankings(
     """
     if not isinstance(retriever, Fusion | Staged):
         return {}
-    fusion = _fusion_of(retriever)
+    base: object = retriever
+    while isinstance(base, Staged):
+        base = base.base
+    fusion = base if isinstance(base, Fusion) else None
     parts: dict[str, Part] = {}
     for query_id, tree in seen.items():
         rows = list(_rows(fusion, query_id, tree, k))
@@ -116,7 +109,12 @@ Row = tuple[str, ComponentKind, Sequence[Hit], float | None]
 
 def _rows(fusion: Fusion | None, query_id: str, tree: Seen, k: int) -> Iterator[Row]:
     core, steps = core_of(tree)
-    _check(fusion, core, query_id)
+    own = None if fusion is None else [name for name, _ in fusion.channels]
+    other = [channel.name for channel in core.channels] if isinstance(core, Fused) else None
+    if own != other:
+        raise InputError(
+            f"query '{query_id}' was observed with the channels {other}, not with {own}; pass the retriever that answered"
+        )
     for channel in channels_of(tree):
         yield channel.name, "channel", channel.seen.hits, channel.seen.ms
     yield core.name, "channel" if isinstance(core, Listed) else "fusion", core.hits, core.ms
@@ -170,21 +168,6 @@ def components(
     )
 
 
-def _fusion_of(retriever: object) -> Fusion | None:
-    while isinstance(retriever, Staged):
-        retriever = retriever.base
-    return retriever if isinstance(retriever, Fusion) else None
-
-
-def _check(fusion: Fusion | None, core: Listed | Fused, query_id: str) -> None:
-    own = None if fusion is None else [name for name, _ in fusion.channels]
-    other = [channel.name for channel in core.channels] if isinstance(core, Fused) else None
-    if own != other:
-        raise InputError(
-            f"query '{query_id}' was observed with the channels {other}, not with {own}; pass the retriever that answered"
-        )
-
-
 def _contributions(
     final: Sequence[Ranking], trees: Mapping[str, Seen], k: int, id_of: Callable[[str], str]
 ) -> dict[str, Contribution]:
@@ -195,26 +178,21 @@ def _contributions(
     Which channel had a hit is read off the lists: a channel may call itself otherwise than the expression does, and two may
     share a name.
     """
-    families: dict[str, list[Ranking]] = {}
-    names: dict[str, dict[str, None]] = {}
+    total, had, alone = Counter[str](), Counter[str](), Counter[str]()
     for ranking in final:
-        own: dict[str, dict[str, dict[str, int]]] = {}
+        first = [hit.doc_id for hit in ranking.hits[:k]]
+        families: dict[str, dict[str, set[str]]] = {}
         for channel in channels_of(trees[ranking.query_id]):
             if channel.family is not None:
-                ranks = {hit.doc_id: rank for rank, hit in enumerate(mapped(channel.seen.hits, id_of)[:k], 1)}
-                own.setdefault(channel.family, {})[channel.name] = ranks
-        for family, lists in own.items():
-            names.setdefault(family, {}).update(dict.fromkeys(lists))
-            hits = [
-                replace(hit, channels={name: ranks[hit.doc_id] for name, ranks in lists.items() if hit.doc_id in ranks})
-                for hit in ranking.hits[:k]
-            ]
-            families.setdefault(family, []).append(replace(ranking, hits=tuple(hits)))
-    found: dict[str, Contribution] = {}
-    for family, rankings in families.items():
-        if any(ranking.hits for ranking in rankings):
-            found |= dict.fromkeys(names[family], Contribution(0.0, 0.0, 0)) | channel_contribution(rankings)
-    return found
+                own = {hit.doc_id for hit in mapped(channel.seen.hits, id_of)[:k]}
+                families.setdefault(channel.family, {})[channel.name] = own.intersection(first)
+        for lists in families.values():
+            times = Counter(doc_id for own in lists.values() for doc_id in own)
+            for name, own in lists.items():
+                total[name] += len(first)
+                had[name] += len(own)
+                alone[name] += sum(times[doc_id] == 1 for doc_id in own)
+    return {name: Contribution(had[name] / hits, alone[name] / hits, had[name]) for name, hits in total.items() if hits}
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +233,10 @@ def blame(
     for query, ranking, items in _wanted(golden, rankings):
         way = _Way((seen or {}).get(query.query_id), ranking, names, id_of, k)
         for item in items:
-            stage = way.stage(item, in_corpus) if way.missing(item) else way.wrong_chunk(item, query) if chunks else None
+            found = way.rank(ranking.hits, item.name)
+            missing = found is None or found > k
+            stage = way.stage(item, in_corpus) if missing else way.wrong_chunk(item, query) if chunks else None
             if stage is not None:
-                found = way.rank(ranking.hits, item.name)
                 losses.append(Loss(query.query_id, item.doc_id, item.grade, stage, k, found, way.ranks(item.name)))
     return tuple(losses)
 
@@ -265,18 +244,6 @@ def blame(
 def relevant_total(golden: GoldenSet, rankings: Iterable[Ranking]) -> int:
     """Return how many relevant documents the answered queries have, interchangeable ones counted once."""
     return sum(len(items) for _, _, items in _wanted(golden, rankings))
-
-
-def waterfall(losses: Iterable[Loss], relevant: int) -> dict[str, int]:
-    """Return how many documents are relevant, how many each stage lost, and how many are left, in this order.
-
-    >>> [name for name, count in waterfall([Loss("q", "pool", 3, "below k", 5)], 4).items() if count]
-    ['relevant', 'below k', 'found']
-    """
-    counts: dict[str, int] = dict.fromkeys(_ON_THE_WAY, 0)
-    for loss in losses:
-        counts[loss.stage] += 1
-    return {RELEVANT: relevant, **counts, FOUND: relevant - sum(counts.values())}
 
 
 def _names(golden: GoldenSet) -> dict[str, str]:
@@ -308,10 +275,8 @@ class _Way:
         self.tree, self.final, self.names, self.id_of, self.k = tree, final, names, id_of, k
         # Lists by their identity: the tree keeps them for as long as this lives. The answer is in the ids of the set already.
         self._known = {id(final.hits): self._ranked(hit.doc_id for hit in final.hits)}
-        self.core: Listed | Fused | None = None
-        self.steps: tuple[StepResult, ...] = ()
-        if tree is not None:
-            self.core, self.steps = core_of(tree)
+        found: tuple[Listed | Fused | None, tuple[StepResult, ...]] = core_of(tree) if tree is not None else (None, ())
+        self.core, self.steps = found
         if tree is not None and list(self._places(tree.hits)) != list(self._places(final.hits)):
             # Something that cannot be looked into, a user's function around the pipeline, made the answer from its hits.
             self.steps = (*self.steps, StepResult("answer", final.hits, 0.0, len(tree.hits)))
@@ -333,19 +298,13 @@ class _Way:
     def rank(self, listed: Sequence[Hit] | Sequence[str], name: str) -> int | None:
         return self._places(listed).get(name)
 
-    def _within(self, listed: Sequence[Hit], name: str, k: int) -> bool:
-        return self._places(listed).get(name, k + 1) <= k
-
-    def missing(self, item: _Item) -> bool:
-        return not self._within(self.final.hits, item.name, self.k)
-
     def stage(self, item: _Item, in_corpus: Callable[[str], bool] | None) -> LossStage:
         """Return the stage that lost it."""
         lost = None if self.core is None else self._lost(self.core, self.steps, item.name, self.k)
-        if lost is None and self.rank(self.final.hits, item.name) is not None:
-            lost = "below k"
         if lost is not None:
             return lost
+        if self.rank(self.final.hits, item.name) is not None:
+            return "below k"
         return "not in any list" if in_corpus is None or any(map(in_corpus, item.members)) else "not in corpus"
 
     def _lost(self, core: Listed | Fused, steps: Sequence[StepResult], name: str, k: int) -> LossStage | None:
@@ -354,12 +313,14 @@ class _Way:
         before = [core.hits, *(step.hits for step in steps)]
         for step, hits in reversed(list(zip(steps, before, strict=False))):
             dropped = self.rank(step.hits, name) is None and len(step.hits) < min(step.asked, len(hits))
-            within = self._within(hits, name, k)
+            within = self._places(hits).get(name, k + 1) <= k
             if dropped and (within or (reordered and self.rank(hits, name) is not None)):
                 return "cut by threshold"
             if within:
                 return "demoted by rerank"
-            reordered = reordered or self._reordered(hits, step.hits)
+            # Whether hits that stayed stand in another order than before.
+            places, kept = self._places(hits), pairwise(self._places(step.hits))
+            reordered = reordered or any(places.get(above, 0) > places.get(below, 0) for above, below in kept)
         if isinstance(core, Listed):
             return None if self.rank(core.hits, name) is None else "below k"
         if self.rank(core.order, name) is not None:
@@ -371,11 +332,6 @@ class _Way:
             if stage is not None:
                 return stage
         return None
-
-    def _reordered(self, before: Sequence[Hit], after: Sequence[Hit]) -> bool:
-        """Tell whether hits that stayed stand in another order than before."""
-        places = self._places(before)
-        return any(places.get(above, 0) > places.get(below, 0) for above, below in pairwise(self._places(after)))
 
     def wrong_chunk(self, item: _Item, query: Query) -> LossStage | None:
         """Return the blame where the set declares a chunk of this document, and another of its chunks was found."""

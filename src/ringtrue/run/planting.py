@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError, RingtrueError, SearchFailed, TimedOut
-from ringtrue.records import Document, GoldenSet
+from ringtrue.records import GoldenSet
 from ringtrue.retrieve import plain
 from ringtrue.retrieve.connectors.writing import SEAL, Planted, Writable, sealed
 from ringtrue.traffic import marked
@@ -77,9 +77,9 @@ def plant(
     documents, system = plantings(golden, tenant=tenant, prefix=prefix), _writable(connector)
     changed = _changed(system, documents)
     unchanged = len(documents) - len(changed)
-    if progress is not None:
-        progress(unchanged)
-    _write(system, changed, progress)
+    tell = progress or (lambda count: None)
+    tell(unchanged)
+    _write(system, changed, tell)
     _await(system, documents, timeout)
     return Planting(
         system=_name(system),
@@ -105,12 +105,12 @@ def planted(connector: Any, golden: GoldenSet, *, tenant: str | None = None, tim
         yield plant(connector, golden, tenant=tenant, timeout=timeout)
     except BaseException as problem:
         try:
-            _removed(system, changed, tenant, None)
+            _removed(system, changed, tenant)
         except RingtrueError as second:  # what went wrong first is what the user must hear
             problem.add_note(f"and the planted documents could not be removed: {second}")
         raise
     else:
-        _removed(system, changed, tenant, None)
+        _removed(system, changed, tenant)
 
 
 def remove_planted(
@@ -125,7 +125,8 @@ def remove_planted(
 
     What cannot be proven to be planted, by the seal of its source hash, stays: it is not counted, whatever its id.
     """
-    return _removed(_writable(connector), plantings(golden, tenant=tenant, prefix=prefix), tenant, progress)
+    documents = plantings(golden, tenant=tenant, prefix=prefix)
+    return _removed(_writable(connector), documents, tenant, progress or (lambda count: None))
 
 
 def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PREFIX) -> list[Planted]:
@@ -139,8 +140,14 @@ def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PRE
         raise InputError(f"golden set '{golden.id}' brings no documents to ingest; name one with a corpus")
     if tenant is not None and not tenant.strip():
         raise InputError("the tenant is blank; name one, or leave it out")
-    start = namespace(golden, prefix=prefix)
-    return [_as_planted(document, start, tenant) for document in golden.documents]
+    found, start = [], namespace(golden, prefix=prefix)
+    for document in golden.documents:
+        tags = {"tags": list(document.tags)} if document.tags and "tags" not in document.metadata else {}
+        facts, doc_id = {**document.metadata, **tags}, f"{start}{document.doc_id}"
+        said = json.dumps([document.title, document.text, facts], sort_keys=True, default=str)
+        digest = sealed(hashlib.sha256(said.encode()).hexdigest()[: 32 - SEAL], doc_id, tenant)
+        found.append(Planted(doc_id, plain(document.title), plain(document.text), facts, digest, tenant))
+    return found
 
 
 def namespace(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
@@ -156,21 +163,10 @@ def id_pattern(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
     return f"^{start}(.+)$"
 
 
-def _as_planted(document: Document, start: str, tenant: str | None) -> Planted:
-    tags = {"tags": list(document.tags)} if document.tags and "tags" not in document.metadata else {}
-    facts = {**document.metadata, **tags}
-    said = json.dumps([document.title, document.text, facts], sort_keys=True, default=str)
-    doc_id = f"{start}{document.doc_id}"
-    digest = sealed(hashlib.sha256(said.encode()).hexdigest()[: 32 - SEAL], doc_id, tenant)
-    return Planted(doc_id, plain(document.title), plain(document.text), facts, digest, tenant)
-
-
 def _writable(connector: Any) -> Writable:
     if not isinstance(connector, Writable):
-        name = getattr(connector, "name", type(connector).__name__)
-        raise InputError(
-            f"{name} cannot be written, it only answers; name the connection of the system that holds the documents"
-        )
+        cure = "name the connection of the system that holds the documents"
+        raise InputError(f"{_name(connector)} cannot be written, it only answers; {cure}")
     check: Callable[[Sequence[Planted]], None] | None = getattr(connector, "check_planting", None)
     if check is not None:
         check([])
@@ -190,7 +186,7 @@ def _changed(system: Writable, documents: Sequence[Planted]) -> list[Planted]:
     ]
 
 
-def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[int], None] | None) -> None:
+def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[int], None]) -> None:
     failed: dict[str, RingtrueError] = {}
     done = 0
     for start in range(0, len(documents), BATCH):
@@ -206,8 +202,7 @@ def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[i
             raise next(iter(refused.values()))
         failed |= refused
         done += len(part) - len(refused)
-        if progress is not None:
-            progress(len(part))
+        progress(len(part))
     if failed:
         first = next(iter(failed))
         others = "".join(f", '{doc_id}'" for doc_id in list(failed)[1:5]) + (" …" if len(failed) > 5 else "")
@@ -234,10 +229,10 @@ def _await(system: Writable, documents: Sequence[Planted], timeout: float) -> No
     """Return when every document can be found; raises TimedOut."""
     end = time.monotonic() + timeout
     known: Callable[[Sequence[str]], set[str]] | None = getattr(system, "known", None)
-    asked = [document for document in documents if document.whole]
-    step = max(1, len(asked) // SAMPLE)
-    unknown = {document.id for document in documents} if known is not None else set()
-    unfound = asked[::step][:SAMPLE] if known is not None else asked
+    unknown: set[str] = set()
+    unfound = [document for document in documents if document.whole]
+    if known is not None:
+        unknown, unfound = {one.id for one in documents}, unfound[:: max(1, len(unfound) // SAMPLE)][:SAMPLE]
     while True:
         if known is not None and unknown:
             unknown -= known(sorted(unknown))
@@ -264,13 +259,14 @@ def _finds(system: Any, document: Planted) -> bool:
     return False
 
 
-def _removed(system: Writable, documents: Sequence[Planted], tenant: str | None, progress: Callable[[int], None] | None) -> int:
+def _removed(
+    system: Writable, documents: Sequence[Planted], tenant: str | None, progress: Callable[[int], None] = lambda count: None
+) -> int:
     count = 0
     for start in range(0, len(documents), BATCH):
         part = documents[start : start + BATCH]
         count += len(system.remove([document.id for document in part], tenant=tenant))
-        if progress is not None:
-            progress(len(part))
+        progress(len(part))
     return count
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import Measure
 from ringtrue.records import GoldenSet, Ranking
 from ringtrue.retrieve import Staged, Threshold, Top, document_hash, indexes_of
-from ringtrue.run.evaluation import Precondition
-from ringtrue.run.ids import IdOf
+from ringtrue.run.ask import with_parts
+from ringtrue.run.evaluation import Precondition, Status
+from ringtrue.run.named import IdOf
 from ringtrue.run.subject import Routed, Subject
 
 NAMES = ("index", "documents", "cut-off", "ids", "depth")
@@ -41,16 +43,11 @@ Checked = tuple[Precondition, str]
 """What one check found, and the cure for what failed."""
 
 
-def _met(name: str, detail: str) -> Checked:
-    return Precondition(name, "met", detail), ""
+def _checked(status: Status, name: str, detail: str, cure: str = "") -> Checked:
+    return Precondition(name, status, detail), cure
 
 
-def _unseen(name: str, detail: str) -> Checked:
-    return Precondition(name, "not checked", detail), ""
-
-
-def _failed(name: str, problem: str, cure: str) -> Checked:
-    return Precondition(name, "failed", problem), cure
+_met, _unseen, _failed = partial(_checked, "met"), partial(_checked, "not checked"), partial(_checked, "failed")
 
 
 def check_allowed(allowed: Iterable[str]) -> frozenset[str]:
@@ -83,15 +80,16 @@ def deepest(measures: Sequence[Measure]) -> int | None:
 
 
 def before(
-    subject: Subject, golden: GoldenSet, measures: Sequence[Measure], *, id_of: IdOf, there: IdOf | None
+    subjects: Routed, golden: GoldenSet, measures: Sequence[Measure], *, id_of: IdOf, there: IdOf | None
 ) -> Iterator[Checked]:
     """Yield what can be seen before the first question.
 
     ``id_of`` turns ids of the system into those of the set, ``there`` does the reverse where that is possible.
     """
-    yield _index(subject)
-    yield _documents(subject, golden, id_of, there)
-    yield _cut_off(subject, deepest(measures))
+    for subject, part in subjects.parts_of(golden):
+        yield _index(subject)
+        yield _documents(subject, part, id_of, there)
+        yield _cut_off(subject, deepest(measures))
 
 
 def _index(subject: Subject) -> Checked:
@@ -102,11 +100,10 @@ def _index(subject: Subject) -> Checked:
         return _failed("index", f"{collection.folder}: the last ingest did not finish, documents are missing", "ingest again")
     for index in indexes_of(subject.retriever):
         index.ready()
-        if hasattr(index, "coverage"):
-            done, of = index.coverage()
-            if done < of:
-                problem = f"the index '{index.folder.name}' holds {done} of {of} passages"
-                return _failed("index", problem, "run `ringtrue ingest` again until it is whole")
+        done, of = index.coverage() if hasattr(index, "coverage") else (0, 0)
+        if done < of:
+            problem = f"the index '{index.folder.name}' holds {done} of {of} passages"
+            return _failed("index", problem, "run `ringtrue ingest` again until it is whole")
     return _met("index", f"{len(collection)} documents, every index whole")
 
 
@@ -158,7 +155,7 @@ def _planted(subject: Subject, golden: GoldenSet, missing: Sequence[str]) -> tup
 
 def _cut_off(subject: Subject, deep: int | None) -> Checked:
     wanted = f"rank {deep}" if deep is not None else "every rank"
-    for step in _steps(subject.retriever):
+    for step in (step for part in with_parts(subject.retriever) if isinstance(part, Staged) for step in part.steps):
         if isinstance(step, Threshold):
             problem = f"a threshold is active while measures look down to {wanted}: what it cuts would count as not found"
             return _failed("cut-off", problem, "evaluate without threshold(…)")
@@ -168,13 +165,6 @@ def _cut_off(subject: Subject, deep: int | None) -> Checked:
     if subject.collection is None or not subject.in_process:
         return _unseen("cut-off", "Ringtrue cannot see whether the search limits its results")
     return _met("cut-off", f"nothing is cut above {wanted}")
-
-
-def _steps(retriever: Any) -> Iterator[Any]:
-    if isinstance(retriever, Staged):
-        yield from retriever.steps
-    for part in getattr(retriever, "parts", ()):
-        yield from _steps(part)
 
 
 # ── in the answers ──────────────────────────────────────────────────────────────────────────────────────────────────

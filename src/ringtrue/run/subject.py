@@ -34,6 +34,7 @@ from ringtrue.retrieve import (
 )
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.deciding import stored
+from ringtrue.run.ask import with_parts
 from ringtrue.spec import Expression, Pipeline
 
 DECIDING = ("numpy", "tantivy", "onnxruntime", "tokenizers", "faiss-cpu")
@@ -109,12 +110,14 @@ def subject_of(
         documents = collection() if names_documents(retriever) else None
         found = build(retriever, documents)
         parts = parts_of(expression)
+        steps = [step for part in with_parts(found) if isinstance(part, Staged) for step in part.steps]
         outside = [part for part in parts if part.name == "connect" or (part.name == "rerank" and _option(part, "connection"))]
         print_ = {
             "retriever": str(expression),
             "chunks": documents.chunks if documents is not None else None,
             "indexes": sorted(index.folder.name for index in indexes_of(found)),
-            "models": _models(found),
+            # Those of channels are in the names of their indexes.
+            "models": [str(step.made_with) for step in steps if hasattr(step, "made_with")],
             "settings": [part.deciding() for part in _connectors(found)],
         }
         shown = retriever if isinstance(retriever, str) else str(expression)
@@ -304,22 +307,13 @@ def _config(parts: Sequence[Expression], documents: DocumentStore | None) -> dic
     }
 
 
-def _models(retriever: Any) -> list[str]:
-    """Return the keys of the models that steps use; those of channels are in the names of their indexes."""
-    steps = retriever.steps if isinstance(retriever, Staged) else ()
-    keys = [str(step.made_with) for step in steps if hasattr(step, "made_with")]
-    return keys + [key for part in getattr(retriever, "parts", ()) for key in _models(part)]
-
-
 def answered_passages(retriever: Any) -> dict[str, tuple[str, str]]:
     """Return title and text of documents by the system's ids, as far as the connections of a retriever answered them."""
     return {doc_id: passage for system in _connectors(retriever) for doc_id, passage in system.passages().items()}
 
 
 def _connectors(retriever: Any) -> list[Connector]:
-    if isinstance(retriever, Connector):
-        return [retriever]
-    return [found for part in getattr(retriever, "parts", ()) for found in _connectors(part)]
+    return [part for part in with_parts(retriever) if isinstance(part, Connector)]
 
 
 def _settings(connector: Any) -> dict[str, Any]:
@@ -368,10 +362,8 @@ def _text_of(target: Hashable) -> str:
 
 
 def _content(cell: Any) -> Any:
-    try:
+    with suppress(ValueError):  # not filled yet
         return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
 
 
 def _said(value: Any, depth: int) -> Any:

@@ -6,13 +6,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import MissingInput
 from ringtrue.formats import read_qrels, read_run
-from ringtrue.measures import DEFINITIONS, Measure, Scores, score
-from ringtrue.records import Run
+from ringtrue.measures import DEFINITIONS, Measure, score
 
 EXACT = 1e-9
 PRINTED = 0.00005000001  # trec_eval prints four digits
@@ -58,12 +58,7 @@ class _Tally:
 
 def measures_called(names: Iterable[str]) -> dict[str, Measure]:
     """Return ``{trec_eval's name: our measure}`` for the names that Ringtrue has under exactly that meaning."""
-    known: dict[str, Measure] = {}
-    for name in names:
-        for candidate in _candidates(name):
-            if candidate.trec == name:
-                known[name] = candidate
-    return known
+    return {name: measure for name in names for measure in _candidates(name) if measure.trec == name}
 
 
 def _candidates(name: str) -> Iterator[Measure]:
@@ -80,8 +75,7 @@ def _candidates(name: str) -> Iterator[Measure]:
                 yield Measure(definition.name, at=float(text))
 
 
-def _score_as_trec_eval(run: Run, qrels: Any, measures: Iterable[Measure], **options: Any) -> Scores:
-    return score(run, qrels, measures, zero_relevant="zero", **{"average_over": "common", **options})
+_score_as_trec_eval = partial(score, zero_relevant="zero", average_over="common")
 
 
 def against_reference(folder: Path | None = None) -> list[Comparison]:
@@ -133,38 +127,36 @@ def against_trec_eval_files(folder: Path) -> list[Comparison]:
         rows = [(name.strip(), query_id, value) for name, query_id, value in expected]
         known = measures_called(dict.fromkeys(name for name, _, _ in rows))
         mine = _score_as_trec_eval(read_run(folder / run_name), read_qrels(folder / qrels_name), known.values(), **options)
-        for name, query_id, value in rows:
-            if name not in known:
-                continue
+        for name, query_id, value in (row for row in rows if row[0] in known):
             measure = known[name]
             value_here = mine[measure] if query_id == "all" else mine.per_query[query_id][str(measure)]
             tally.add(measure, value_here, float(value), f"{expected_name}, query {query_id}")
     return tally.comparisons()
 
 
+FIVE = {f"d{number}": 1 for number in range(1, 6)}
+LABELS = {"a": 3, "b": 1, "c": 2}
+GRADES = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}
+EXAMPLES: Sequence[tuple[str, str, dict[str, int], str, float]] = (
+    ("five relevant, three of them in the top ten", "d1 d6 d2 d7 d8 d9 d3 d10 d11 d12", FIVE, "R@10", 0.6),
+    ("three of five relevant in the top five", "d1 x d2 y d3", FIVE, "R@5", 0.6),
+    ("the same list", "d1 x d2 y d3", FIVE, "P@5", 0.6),
+    ("first relevant at rank 3", "x y d1", {"d1": 1}, "RR", 0.333),
+    ("labels 3, 1, 2 in that order", "a b c", LABELS, "DCG@3", 4.63),
+    ("labels 3, 1, 2 in the best order", "a c b", LABELS, "DCG@3", 4.76),
+    ("labels 3, 1, 2 in that order", "a b c", LABELS, "nDCG@3", 0.97),
+    ("ranking d1, d4, d2 of grades 3, 2, 1, 0", "d1 d4 d2", GRADES, "nDCG@10", 0.84),
+    ("the same ranking", "d1 d4 d2", GRADES, "nDCG(gain='exp')@10", 0.905),
+)
+"""The worked examples of M-3 and M-4: what they show, ranking, grades, measure, and its value to two or three digits."""
+
+
 def worked_examples() -> list[tuple[str, float, float]]:
-    """Return (example, value, expected) for the worked examples of M-3 and M-4, to two or three printed digits."""
+    """Return (example, value, expected) for the worked examples, rounded to the digits that are expected."""
     found: list[tuple[str, float, float]] = []
-
-    def example(name: str, ranking: Sequence[str], grades: dict[str, int], measure: str, expected: float) -> None:
-        digits = len(repr(expected).split(".")[1])
-        value = score({"q": ranking}, {"q": grades}, [measure])[measure]
-        found.append((f"{name}: {measure}", round(value, digits), expected))
-
-    five = {f"d{number}": 1 for number in range(1, 6)}
-    ten = ["d1", "d6", "d2", "d7", "d8", "d9", "d3", "d10", "d11", "d12"]
-    labels = {"a": 3, "b": 1, "c": 2}
-    grades = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}
-    example("five relevant, three of them in the top ten", ten, five, "R@10", 0.6)
-    example("three of five relevant in the top five", ["d1", "x", "d2", "y", "d3"], five, "R@5", 0.6)
-    example("the same list", ["d1", "x", "d2", "y", "d3"], five, "P@5", 0.6)
-    example("first relevant at rank 3", ["x", "y", "d1"], {"d1": 1}, "RR", 0.333)
-    example("labels 3, 1, 2 in that order", ["a", "b", "c"], labels, "DCG@3", 4.63)
-    example("labels 3, 1, 2 in the best order", ["a", "c", "b"], labels, "DCG@3", 4.76)
-    example("labels 3, 1, 2 in that order", ["a", "b", "c"], labels, "nDCG@3", 0.97)
-    example("ranking d1, d4, d2 of grades 3, 2, 1, 0", ["d1", "d4", "d2"], grades, "nDCG@10", 0.84)
-    example("the same ranking", ["d1", "d4", "d2"], grades, "nDCG(gain='exp')@10", 0.905)
+    for name, ranking, grades, measure, expected in EXAMPLES:
+        value = score({"q": ranking.split()}, {"q": grades}, [measure])[measure]
+        found.append((f"{name}: {measure}", round(value, len(repr(expected).split(".")[1])), expected))
     first = {"a": ["x"], "b": ["-", "x"], "c": ["-", "+", "x"]}
     mean = score(first, {query: {"x": 1} for query in first}, ["RR"])["RR"]
-    found.append(("ranks 1, 2 and 3: mean RR", round(mean, 3), 0.611))
-    return found
+    return [*found, ("ranks 1, 2 and 3: mean RR", round(mean, 3), 0.611)]

@@ -80,7 +80,8 @@ def ringtrue_eval(request: pytest.FixtureRequest) -> Callable[..., Evaluation]:
             gated[-1] = f"ringtrue could not decide: {reason}"
             pytest.fail(gated[-1], pytrace=False)
         look = _counted(node, evaluation, (_settings(node) | settings)["golden"])
-        node.user_properties.append((PROPERTY, _summary(evaluation, verdict) + look))
+        metrics = ", ".join(f"{name} {value:.3f}" for name, value in evaluation.metrics.items())
+        node.user_properties.append((PROPERTY, f"{verdict.word}: {evaluation.name}: {metrics}{look}"))
         try:
             _check(verdict)
         except BaseException as problem:
@@ -109,18 +110,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
-    said = [
-        (report.nodeid, text)
-        for report in reports
-        if report.when == "call"
-        for name, text in report.user_properties
-        if name == PROPERTY
-    ]
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind) if report.when == "call"]
+    said = [f"{report.nodeid}: {text}" for report in reports for name, text in report.user_properties if name == PROPERTY]
     if said:
         terminalreporter.section("ringtrue")
-        for nodeid, text in said:
-            terminalreporter.write_line(f"{nodeid}: {text}")
+    for line in said:
+        terminalreporter.write_line(line)
 
 
 def _settings(node: Any) -> dict[str, Any]:
@@ -202,22 +197,18 @@ def _check(verdict: Verdict) -> None:
     """Fail unless the gate passed, with every failure in its own line."""
     __tracebackhide__ = True
     if verdict.word == "fail":
-        lines = [f"{check.message}{_behind(check.queries)}" for check in verdict.failures]
-        raise AssertionError("\n".join([f"ringtrue: {verdict.name} fails {len(lines)} checks", *lines]))
+        lines = [f"ringtrue: {verdict.name} fails {len(verdict.failures)} checks"]
+        for check in verdict.failures:
+            behind = (
+                f" (queries {', '.join(check.queries[:5])}{' …' if len(check.queries) > 5 else ''})" if check.queries else ""
+            )
+            lines.append(f"{check.message}{behind}")
+        raise AssertionError("\n".join(lines))
     if verdict.word == "undecided":
         reasons = [check.message for check in verdict.checks if check.status == "undecided"] or list(verdict.notes)
         pytest.fail("\n".join([f"ringtrue could not decide about {verdict.name}", *reasons]), pytrace=False)
     if not any(check.status in ("pass", "degraded") for check in verdict.checks):
         pytest.fail("ringtrue checked nothing: name floors or a baseline in the mark or in ringtrue.toml", pytrace=False)
-
-
-def _behind(queries: tuple[str, ...]) -> str:
-    return f" (queries {', '.join(queries[:5])}{' …' if len(queries) > 5 else ''})" if queries else ""
-
-
-def _summary(evaluation: Evaluation, verdict: Verdict) -> str:
-    metrics = ", ".join(f"{name} {value:.3f}" for name, value in evaluation.metrics.items())
-    return f"{verdict.word}: {evaluation.name}: {metrics}"
 
 
 def _report(node: Any, evaluation: Evaluation, verdict: Verdict, baseline: Any) -> None:
@@ -228,21 +219,14 @@ def _report(node: Any, evaluation: Evaluation, verdict: Verdict, baseline: Any) 
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from ringtrue.report import Report, as_json, html, markdown, recommend
+    from ringtrue.report import Report, recommend, report_writer
 
     before = len(node.stash.get(_GATED, [])) - 1  # the gate that is asked now is one of them
     if node.config.stash.get(_SEVERAL, False) or before:
         name = re.sub(r"[^\w.-]+", "-", node.nodeid.rpartition("/")[2]).strip("-")
         target = target.with_stem(f"{target.stem}-{name}" + (f"-{before + 1}" if before else ""))
-    made = Report(
-        evaluation,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        baseline=baseline,
-        comparison=verdict.comparison,
-        verdict=verdict,
-        title=node.nodeid,
-    )
-    made = replace(made, recommendations=recommend(made))
-    write = {".md": markdown, ".html": html, ".json": as_json}[target.suffix]
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    shown = {"baseline": baseline, "comparison": verdict.comparison, "verdict": verdict, "title": node.nodeid}
+    made = Report(evaluation, made_at, **shown)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(write(made), encoding="utf-8")
+    target.write_text(report_writer(target)(replace(made, recommendations=recommend(made))), encoding="utf-8")

@@ -12,6 +12,7 @@ from ringtrue.verdict.baseline import (
     write_baseline as write_baseline,
 )
 from ringtrue.verdict.comparing import (
+    Arm as Arm,
     compare as compare,
     compare_all as compare_all,
     ComparisonOptions as ComparisonOptions,
@@ -28,15 +29,16 @@ from ringtrue.verdict.gating import (
     with_checks as with_checks,
 )
 from ringtrue.verdict.numbers import (
+    members as members,
     reachable as reachable,
     upside as upside,
     values_of as values_of,
     with_measures as with_measures,
 )
 from ringtrue.verdict.records import (
-    Arm as Arm,
     Baseline as Baseline,
     Check as Check,
+    CheckStatus as CheckStatus,
     Comparison as Comparison,
     LatencyComparison as LatencyComparison,
     MeasureComparison as MeasureComparison,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,19 @@ from ringtrue.errors import InputError, SpecError, nearest
 from ringtrue.formats import Place, field_of, read_json, write_whole
 from ringtrue.golden import parse_version
 from ringtrue.measures import Measure
-from ringtrue.run import Evaluation, Origin
+from ringtrue.run import Evaluation, Origin, json_value
 from ringtrue.verdict.records import PERCENTILES, Baseline
 
 FORMAT = 1
 NAME = "ringtrue-baseline.json"
 KEPT_HITS = 10
 FIELDS = ("format", *(item.name for item in fields(Baseline)))
+KINDS: Mapping[str, Any] = {
+    "version": str, "retriever": str, "config": dict, "fingerprint": str, "corpus": (str, type(None)), "recorded_at": str,
+    "machine": str, "workers": int, "reason": str,
+}  # fmt: skip
+LATER: Mapping[str, Any] = {"workers": 1, "reason": ""}
+"""Fields that older baselines lack, with what they mean there."""
 AGAIN = "restore the file from git, or record it again with `ringtrue baseline update`"
 
 
@@ -31,15 +37,10 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
     """Return an evaluation as a baseline; raises InputError for a version that is not like 1.2.0."""
     check_version(version, "version")
     setup, seen = evaluation.setup, evaluation.latency
+    same = ("retriever", "config", "fingerprint", "golden", "corpus", "recorded_at", "machine", "workers")
     return Baseline(
+        **{name: getattr(setup, name) for name in same},
         version=version,
-        retriever=setup.retriever,
-        config=dict(setup.config),
-        fingerprint=setup.fingerprint,
-        golden=setup.golden,
-        corpus=setup.corpus,
-        recorded_at=setup.recorded_at,
-        machine=setup.machine,
         metrics=dict(evaluation.metrics),
         latency={name: round(getattr(seen, name), 3) for name in PERCENTILES} if evaluation.latencies else {},
         per_query=dict(sorted(evaluation.scores.per_query.items())),
@@ -50,7 +51,6 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
             for ranking in sorted(evaluation.rankings, key=lambda ranking: ranking.query_id)
             if ranking.error is None
         },
-        workers=setup.workers,
         reason=reason,
     )
 
@@ -85,7 +85,7 @@ def baseline_record(baseline: Baseline) -> dict[str, Any]:
     # The reason stands beside the version, not below a thousand queries.
     first = {"format": FORMAT, "version": record["version"], "reason": record["reason"]}
     config = dict(sorted(baseline.config.items(), key=lambda item: str(item[0])))
-    told: dict[str, Any] = _known({**first, **record, "config": config, "golden": asdict(baseline.golden)})
+    told: dict[str, Any] = json_value({**first, **record, "config": config})
     try:
         _json(told)
     except (TypeError, ValueError) as problem:
@@ -102,20 +102,21 @@ def baseline_from(record: Any, *, name: str) -> Baseline:
         return _plain(record, place)
     if record["format"] != FORMAT:
         raise place.at("format").error(f"is {record['format']!r:.40}, this version reads {FORMAT}", "update Ringtrue")
-    for name in record:
-        if name not in FIELDS:
-            raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, FIELDS)}?")
+    _check_names(record, FIELDS, place)
     found = _own(record, place)
     for name, mean in found.scores.aggregate.items():
         # Only `ringtrue baseline update` changes a baseline; a mean that was raised or lowered by hand shows here.
-        if (
-            found.per_query
-            and not math.isclose(mean, found.metrics[name], abs_tol=1e-9)
-            and not _both_nan(mean, found.metrics[name])
-        ):
-            problem = f"is {found.metrics[name]}, but the scores per query give {mean}: the file was edited by hand"
+        said = found.metrics[name]
+        if not (math.isclose(mean, said, abs_tol=1e-9) or (math.isnan(mean) and math.isnan(said))):
+            problem = f"is {said}, but the scores per query give {mean}: the file was edited by hand"
             raise place.at("metrics").at(name).error(problem, AGAIN)
     return found
+
+
+def _check_names(record: Mapping[str, Any], legal: Collection[str], place: Place) -> None:
+    for name in record:
+        if name not in legal:
+            raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, legal)}?")
 
 
 def check_version(version: str, place: str) -> None:
@@ -134,25 +135,17 @@ def check_version(version: str, place: str) -> None:
 def _text(record: Mapping[str, Any]) -> str:
     """Return JSON with one line for every entry of a table, so that git shows which query changed."""
 
-    def block(value: Any) -> str:
-        if not isinstance(value, Mapping) or not value:
+    def block(value: Any, indent: str) -> str:
+        if not isinstance(value, Mapping) or not value or len(indent) > 2:
             return _json(value)
-        return "{\n" + ",\n".join(f"    {_json(str(key))}: {_json(item)}" for key, item in value.items()) + "\n  }"
+        lines = (f"{indent}  {_json(key)}: {block(item, indent + '  ')}" for key, item in value.items())
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
-    return "{\n" + ",\n".join(f"  {_json(key)}: {block(value)}" for key, value in record.items()) + "\n}\n"
+    return block(record, "") + "\n"
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _known(value: Any) -> Any:
-    """Return a value as JSON can hold it; an undefined number becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): _known(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_known(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,8 +153,8 @@ def _known(value: Any) -> Any:
 
 def _own(record: dict[str, Any], place: Place) -> Baseline:
     metrics = _metrics(field_of(record, "metrics", dict, place), place.at("metrics"))
-    version = field_of(record, "version", str, place)
-    check_version(version, str(place.at("version")))
+    values = {name: field_of(record, name, kind, place, default=LATER.get(name, ...)) for name, kind in KINDS.items()}
+    check_version(values["version"], str(place.at("version")))
 
     def row(value: Any, here: Place) -> dict[str, float]:
         if not isinstance(value, dict):
@@ -185,22 +178,14 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
     if not per_query:
         raise place.at("per_query").error("holds no query", AGAIN)
     return Baseline(
-        version=version,
-        retriever=field_of(record, "retriever", str, place),
-        config=field_of(record, "config", dict, place),
-        fingerprint=field_of(record, "fingerprint", str, place),
+        **values,
         golden=_origin(field_of(record, "golden", dict, place), place.at("golden")),
-        corpus=field_of(record, "corpus", (str, type(None)), place),
-        recorded_at=field_of(record, "recorded_at", str, place),
-        machine=field_of(record, "machine", str, place),
         metrics=metrics,
         latency=_latency(field_of(record, "latency", dict, place), place.at("latency")),
         per_query=per_query,
         latencies=_each(record, "latencies", place, _milliseconds),
         repeats=_each(record, "repeats", place, times) if "repeats" in record else {},
         rankings=_each(record, "rankings", place, documents),
-        workers=field_of(record, "workers", int, place, default=1),
-        reason=field_of(record, "reason", str, place, default=""),
     )
 
 
@@ -216,17 +201,13 @@ def _plain(record: dict[str, Any], place: Place) -> Baseline:
     names = {"chunking_strategy": "chunking", "reranking_model": "reranker"}
     return Baseline(
         version=field_of(record, "version", str, place),
-        retriever="",
         config={names.get(name, name): value for name, value in told.items()},
-        fingerprint="",
-        golden=Origin("", "", "", None, 1),
-        corpus=None,
         recorded_at=field_of(record, "recorded_at", str, place, default=""),
-        machine="",
         metrics=_metrics({name: value for name, value in given.items() if name != "latency"}, place.at("metrics")),
         latency=_latency(latency, place.at("metrics").at("latency")),
-        per_query={},
-    )
+        golden=Origin("", "", "", None, 1),
+        retriever="", fingerprint="", corpus=None, machine="", per_query={},
+    )  # fmt: skip
 
 
 def _metrics(given: Mapping[str, Any], place: Place) -> dict[str, float]:
@@ -252,10 +233,7 @@ def _latency(given: Mapping[str, Any], place: Place) -> dict[str, float]:
 
 
 def _origin(record: dict[str, Any], place: Place) -> Origin:
-    known = {item.name for item in fields(Origin)}
-    for name in record:
-        if name not in known:
-            raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, known)}?")
+    _check_names(record, [item.name for item in fields(Origin)], place)
     kinds: dict[str, type | tuple[type, ...]] = {
         "corpus_hash": (str, type(None)), "relevance_threshold": int, "scale": list, "provisional": bool, "slices": list,
         "judgments": (int, type(None)), "confirmed": (int, type(None)),
@@ -286,7 +264,3 @@ def _milliseconds(value: Any, place: Place) -> float:
     if not number >= 0:
         raise place.error(f"{value!r:.60} is no number of milliseconds", AGAIN)
     return number
-
-
-def _both_nan(one: float, other: float) -> bool:
-    return math.isnan(one) and math.isnan(other)

@@ -17,7 +17,7 @@ from ringtrue.errors import nearest
 from ringtrue.measures import Measure, average, latency
 from ringtrue.records import Floats
 from ringtrue.run import Evaluation
-from ringtrue.stats import PercentileGrowth, fewest_queries, percentile_growth
+from ringtrue.stats import fewest_queries, percentile_growth
 from ringtrue.verdict.numbers import EVEN, SHOWN, members, percent, reachable, some, two, upside, values_of
 from ringtrue.verdict.records import (
     LATENCY_ANSWERS,
@@ -37,12 +37,8 @@ UPDATE = "`ringtrue baseline update`"
 def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, policy: Policy) -> Iterator[Check]:
     """Yield an undecided check for everything that is missing; nothing if all is there."""
     asked, failed, scored = len(evaluation.queries), evaluation.failures, len(evaluation.scores.query_ids)
-    if failed:
-        first = next(iter(failed))
-        message = (
-            f"{len(failed)} of {asked} queries got no answer, such as {first} ({failed[first]}); "
-            "mend the search and evaluate again"
-        )
+    for first, why in list(failed.items())[:1]:
+        message = f"{len(failed)} of {asked} queries got no answer, such as {first} ({why}); mend the search and evaluate again"
         yield _missing("queries", message, asked - len(failed), asked, failed)
     if scored < policy.minimum_queries:
         message = (
@@ -86,12 +82,12 @@ def no_baseline_checks(evaluation: Evaluation, policy: Policy, *, failed: bool) 
     rules = list(policy.drop_measures) + ([] if math.isinf(policy.latency_increase) else ["the growth of p95"])
     if policy.require_baseline and rules:
         run = f" --run {evaluation.run_dir}" if evaluation.run_dir is not None else ""
-        cure = f"record one with `ringtrue baseline update{run}`"
-        if failed:
-            cure = (
-                "this run breaks a floor or ceiling: fix that first, or record a run that passes with "
-                "`ringtrue baseline update --run FOLDER`"
-            )
+        failing = "this run breaks a floor or ceiling: fix that first, or record a run that passes with"
+        cure = (
+            f"{failing} `ringtrue baseline update --run FOLDER`"
+            if failed
+            else f"record one with `ringtrue baseline update{run}`"
+        )
         message = (
             f"no baseline, so {', '.join(rules)} cannot be compared; {cure}, or decide by floors and ceilings alone "
             "with require_baseline = false under [gate]"
@@ -228,8 +224,11 @@ def latency_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
             continue
         message = f"{percentile} above its ceiling: {numbers[0]} ms > {numbers[1]} ms"
         over = sum(value > ceiling for value in times)
-        few = too_few_answers(len(times), len(evaluation.latencies))
-        if few and _chance(over, len(times), 1 - float(percentile[1:]) / 100) >= HICCUPS:
+        few = _too_few_answers(len(times), len(evaluation.latencies))
+        # How probable so many slow answers are if the true percentile is at its ceiling.
+        share, counts = 1 - float(percentile[1:]) / 100, range(over, len(times) + 1)
+        chance = sum(math.comb(len(times), n) * share**n * (1 - share) ** (len(times) - n) for n in counts) if few else 0.0
+        if chance >= HICCUPS:
             yield Check("latency", percentile, "advisory", f"{message}, but only {over} were slower ({few})", current, ceiling)
             continue
         slow = sorted((-value, query) for query, value in evaluation.latencies.items() if value > ceiling)
@@ -237,19 +236,12 @@ def latency_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
         yield Check("latency", percentile, "fail", message, current, ceiling, queries=queries)
 
 
-def too_few_answers(answers: int, queries: int) -> str:
+def _too_few_answers(answers: int, queries: int) -> str:
     """Return why so many timed answers do not decide about a percentile, with the cure; '' if they do."""
     if answers >= LATENCY_ANSWERS:
         return ""
     passes = math.ceil(LATENCY_ANSWERS / queries)
     return f"{answers} timed answers; {LATENCY_ANSWERS} needed to decide: --passes {passes}"
-
-
-def _chance(over: int, answers: int, share: float) -> float:
-    """Return how probable so many slow answers are if the true percentile is at its ceiling."""
-    return sum(
-        math.comb(answers, count) * share**count * (1 - share) ** (answers - count) for count in range(over, answers + 1)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,13 +269,11 @@ class BaselineComparison:
             return self.baseline.metrics[measure], self.evaluation.scores[measure]
         then, now = self.values(measure, queries)
         both = ~np.isnan(then) & ~np.isnan(now)
-        parsed = Measure.parse(measure)
-        return average(parsed, then[both]), average(parsed, now[both])
+        before, after = (average(Measure.parse(measure), side[both]) for side in (then, now))
+        return before, after
 
     def fallen(self, measure: str, queries: Sequence[str]) -> tuple[str, ...]:
         """Return the queries that lost most, most first; equal losses in order of their ids."""
-        if not queries:
-            return ()
         then, now = self.values(measure, queries)
         lost = (upside(measure) * (then - now)).tolist()
         guilty = sorted((-loss, query) for loss, query in zip(lost, queries, strict=True) if loss > EVEN)
@@ -295,18 +285,12 @@ class BaselineComparison:
             for value, queries in members(self.evaluation.scores.facts, field, self.shared).items():
                 yield f"{field}={value}", queries
 
-    def small_slices(self) -> list[str]:
-        """Return the slices that have too few queries to be tested."""
-        return [f"{name} ({len(queries)})" for name, queries in self.slices() if len(queries) < self.policy.slice_minimum]
-
     def tested(self, measure: str, name: str | None) -> MeasureComparison | None:
         """Return what the paired tests say about a measure, in all or in one slice; None if it was not tested."""
         if self.comparison is None:
             return None
-        if name is None:
-            return self.comparison.measures.get(measure)
-        field, _, value = name.partition("=")
-        return self.comparison.slices.get(field, {}).get(value, {}).get(measure)
+        field, _, value = (name or "").partition("=")
+        return (self.comparison.slices.get(field, {}).get(value, {}) if name else self.comparison.measures).get(measure)
 
 
 def drop_checks(against: BaselineComparison, problems: Mapping[str, str]) -> Iterator[Check]:
@@ -351,26 +335,21 @@ def _drop(against: BaselineComparison, rule: Rule, measure: str, name: str | Non
         status, message = _relative(label, then, now, fall, degradation, against)
     else:
         status, message = _statistical(label, then, now, fall, tested, against)
+    # The lowest value that passes whatever chance says; if lower is better, the highest.
+    allowed = against.policy.max_drop * abs(then) if against.policy.mode == "relative" else against.policy.min_effect
     return Check(
         rule,
         measure,
         status,
         message,
         now,
-        _lowest(measure, then, against.policy),
+        None if math.isnan(then) else then - upside(measure) * allowed,
         baseline=then,
         degradation=degradation,
         interval=None if tested is None else (tested.low, tested.high),
         slice=name,
         queries=against.fallen(measure, queries) if status in ("degraded", "fail") else (),
     )
-
-
-def _lowest(measure: str, then: float, policy: Policy) -> float | None:
-    """Return the lowest value that passes whatever chance says; if lower is better, the highest."""
-    if math.isnan(then):
-        return None
-    return then - upside(measure) * (policy.max_drop * abs(then) if policy.mode == "relative" else policy.min_effect)
 
 
 def _relative(
@@ -399,15 +378,11 @@ def _statistical(
     if tested is None:
         why = f"{name} has no scores per query to pair with this run"
         return "undecided", f"{why}: whether {label} fell ({moved}) cannot be tested; record it again with {UPDATE}"
-    if fall <= policy.min_effect + EVEN:
-        if fall <= EVEN:
-            change = "is what it was in" if fall >= -EVEN else f"{verb} against"
-            return "pass", f"{label} {change} {name} ({moved})"
-        return (
-            "degraded",
-            f"{label} {verb} against {name} ({moved}) by no more than {policy.min_effect:g}, which is allowed",
-        )
     said = f"{label} {verb} against {name} ({moved})"
+    if fall <= EVEN:
+        return "pass", said if fall < -EVEN else f"{label} is what it was in {name} ({moved})"
+    if fall <= policy.min_effect + EVEN:
+        return "degraded", f"{said} by no more than {policy.min_effect:g}, which is allowed"
     least = fewest_queries(policy.alpha / tested.tests)
     if tested.n < least:
         return "undecided", (
@@ -446,11 +421,15 @@ def latency_increase_checks(against: BaselineComparison) -> Iterator[Check]:
     interval = None
     status: CheckStatus = "advisory"
     if not why:
-        found = _growth(sides, alpha=against.policy.alpha)
+        # Over the passes that every query of a side has.
+        before, after = (np.array([times[: min(map(len, side))] for times in side]) for side in sides)
+        found = percentile_growth(before, after, rng=np.random.default_rng(0), alpha=against.policy.alpha)
         interval = then * found.low, then * found.high
         status = "pass" if increase < allowed - EVEN else "fail" if found.low > allowed else "degraded"
         why = f"{100 * (1 - against.policy.alpha):.4g} % interval {100 * found.low:+.0f} % to {100 * found.high:+.0f} %"
-    queries = _slowed(evaluation, baseline) if status == "fail" else ()
+    # Those that grew slower by most; the slowest if the baseline has no latency of single queries.
+    grown = {query: value - baseline.latencies.get(query, 0.0) for query, value in evaluation.latencies.items()}
+    slowed = sorted((-value, query) for query, value in grown.items() if value > 0) if status == "fail" else []
     yield Check(
         "latency increase",
         "p95",
@@ -461,7 +440,7 @@ def latency_increase_checks(against: BaselineComparison) -> Iterator[Check]:
         baseline=then,
         degradation=increase,
         interval=interval,
-        queries=queries,
+        queries=tuple(query for _, query in slowed[:SHOWN]),
     )
 
 
@@ -477,17 +456,4 @@ def _undecidable(against: BaselineComparison, answers: Sequence[int]) -> str:
         return f"measured with --workers {baseline.workers}, now {evaluation.setup.workers}"
     if not comparable(evaluation, baseline, against.policy):
         return "the baseline is from another golden set or other documents"
-    return too_few_answers(min(answers), len(evaluation.latencies))
-
-
-def _growth(sides: Sequence[Sequence[tuple[float, ...]]], *, alpha: float) -> PercentileGrowth:
-    """Return the growth of p95 over the passes that every query of a side has."""
-    before, after = (np.array([times[: min(map(len, side))] for times in side]) for side in sides)
-    return percentile_growth(before, after, rng=np.random.default_rng(0), alpha=alpha)
-
-
-def _slowed(evaluation: Evaluation, baseline: Baseline) -> tuple[str, ...]:
-    """Return the queries that grew slower by most; the slowest if the baseline has no latency of single queries."""
-    grown = {query: value - baseline.latencies.get(query, 0.0) for query, value in evaluation.latencies.items()}
-    order = sorted((-value, query) for query, value in grown.items() if value > 0)
-    return tuple(query for _, query in order[:SHOWN])
+    return _too_few_answers(min(answers), len(evaluation.latencies))

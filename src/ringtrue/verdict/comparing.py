@@ -9,17 +9,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import Measure, Scores, latency
 from ringtrue.records import Floats
-from ringtrue.run import Evaluation, Origin
+from ringtrue.run import Evaluation, Origin, Setup
 from ringtrue.stats import Correction, PairedVerdict, Word, compare_paired, mean_interval
 from ringtrue.verdict.numbers import members, some, upside, values_of, with_measures
-from ringtrue.verdict.records import Arm, Comparison, LatencyComparison, MeasureComparison
+from ringtrue.verdict.records import Baseline, Comparison, LatencyComparison, MeasureComparison
 
 PRIMARY = "nDCG@10"
 SLICE_MINIMUM = 5
@@ -36,6 +35,10 @@ class ScoredRun:
     timings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     machine: str = ""
     golden: Origin | None = None
+
+
+Arm = Evaluation | Baseline | ScoredRun
+"""One side of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,6 @@ class _Pair:
     queries: tuple[str, ...]
     values: tuple[Floats, Floats]
     """Of A and of B: queries × measures, nan if a value is not defined."""
-
-    @property
-    def differences(self) -> Floats:
-        return np.asarray(self.values[1] - self.values[0])
 
     def part(self, rows: Sequence[int]) -> _Pair:
         """Return the pair over some of its queries."""
@@ -117,7 +116,7 @@ def compare_all(arms: Sequence[Arm], options: ComparisonOptions) -> tuple[Compar
         raise InputError(f"cannot use seed = {options.seed}: write a whole number from 0")
     primaries, pairs = zip(*(_pair(arms[0], other, options) for other in arms[1:]), strict=True)
     notes = [(*_set_notes(pair, allowed=options.allow_different_sets), *_notes(pair)) for pair in pairs]
-    verdicts = iter(_tested(pairs, _side_by_side(pairs), options, np.random.default_rng(options.seed)))
+    verdicts = iter(_tested(pairs, options, np.random.default_rng(options.seed)))
     found = []
     for place, pair in enumerate(pairs):
         judged = {name: _judged(pair, name, next(verdicts)) for name in pair.measures}
@@ -158,7 +157,11 @@ def _pair(a: Arm, b: Arm, options: ComparisonOptions) -> tuple[str, _Pair]:
         names = tuple(dict.fromkeys(str(Measure.parse(name)) for name in options.measures))
         if not names:
             raise InputError("no measure is named; name at least one, like nDCG@10, or none at all for those both runs have")
-        _check_averaged(names)
+        for name in names:
+            average = Measure.parse(name).definition.average
+            if average != "mean":
+                how, instead = ("a geometric mean", "AP") if average == "geometric" else ("a sum", "R@10 or another mean")
+                raise InputError(f"'{name}' is {how} over all queries, which has no difference per query; compare {instead}")
         a, b = _with(a, names), _with(b, names)
     else:
         there = set(b.scores.measures)
@@ -185,14 +188,6 @@ def _pair(a: Arm, b: Arm, options: ComparisonOptions) -> tuple[str, _Pair]:
     return primary, _Pair(a, b, names, deciding, shared, (then, now))
 
 
-def _check_averaged(names: Sequence[str]) -> None:
-    for name in names:
-        average = Measure.parse(name).definition.average
-        if average != "mean":
-            how, instead = ("a geometric mean", "AP") if average == "geometric" else ("a sum", "R@10 or another mean")
-            raise InputError(f"'{name}' is {how} over all queries, which has no difference per query; compare {instead}")
-
-
 def _with(arm: Arm, names: Sequence[str]) -> Arm:
     """Return the arm with these measures; an evaluation can compute what it did not score from its answers."""
     problems: dict[str, str] = {}
@@ -207,21 +202,9 @@ def _with(arm: Arm, names: Sequence[str]) -> Arm:
     return arm
 
 
-def _side_by_side(pairs: Sequence[_Pair]) -> Floats:
-    """Return the differences of all systems and measures as one table; a query that a system lacks has none there."""
-    everyone = sorted({query for pair in pairs for query in pair.queries})
-    row = {query: index for index, query in enumerate(everyone)}
-    parts = []
-    for pair in pairs:
-        part = np.full((len(everyone), len(pair.measures)), np.nan)
-        part[[row[query] for query in pair.queries]] = pair.differences
-        parts.append(part)
-    return np.hstack(parts)
-
-
-def _setup(arm: Arm) -> Any:
-    """Return what knows golden set, documents, machine and depth of an arm: an evaluation's setup, or the arm itself."""
-    return getattr(arm, "setup", arm)
+def _setup(arm: Arm) -> Setup | Baseline | ScoredRun:
+    """Return what knows golden set, documents, machine and depth of an arm."""
+    return arm.setup if isinstance(arm, Evaluation) else arm
 
 
 def _set_notes(pair: _Pair, *, allowed: bool) -> Iterator[str]:
@@ -249,11 +232,11 @@ def _notes(pair: _Pair) -> Iterator[str]:
         if only:
             yield f"{len(only)} queries have a score in {here.name} only and take no part: {some(only)}"
     setups = [_setup(arm) for arm in (pair.a, pair.b)]
-    depths = {setup.k for setup in setups if hasattr(setup, "k")}
+    depths = sorted({setup.k for setup in setups if isinstance(setup, Setup)})
     uncut = [name for name in pair.measures if Measure.parse(name).at is None]
     if len(depths) > 1 and uncut:
-        asked = " and ".join(map(str, sorted(depths)))
-        yield f"the two were asked for {asked} hits, and {some(uncut)} look down to the last: evaluate both with the same -k"
+        asked = f"{depths[0]} and {depths[1]} hits"
+        yield f"the two were asked for {asked}, and {some(uncut)} look down to the last: evaluate both with the same -k"
     corpora = [getattr(setup, "corpus", None) for setup in setups]
     if None not in corpora and corpora[0] != corpora[1]:
         yield "the two searched different documents: a difference may come from these"
@@ -262,17 +245,21 @@ def _notes(pair: _Pair) -> Iterator[str]:
 # ── what the tests say ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tested(
-    pairs: Sequence[_Pair], table: Floats, options: ComparisonOptions, rng: np.random.Generator
-) -> tuple[PairedVerdict, ...]:
-    """Return the tests of a table whose columns are the measures of every pair, a system or a slice each.
+def _tested(pairs: Sequence[_Pair], options: ComparisonOptions, rng: np.random.Generator) -> tuple[PairedVerdict, ...]:
+    """Return the tests of the differences of every pair, a system or a slice each, by every measure.
 
     All measures that decide are corrected together; each of the others alone, as nothing rests on it.
     """
+    # One table of all pairs and measures; a query that a pair lacks has no difference there.
+    row = {query: index for index, query in enumerate(sorted({query for pair in pairs for query in pair.queries}))}
+    tables = []
+    for pair in pairs:
+        tables.append(np.full((len(row), len(pair.measures)), np.nan))
+        tables[-1][[row[query] for query in pair.queries]] = pair.values[1] - pair.values[0]
     columns = [(name, name in pair.deciding) for pair in pairs for name in pair.measures]
     families = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in columns), 1)}
     return compare_paired(
-        table,
+        np.hstack(tables),
         rng=rng,
         alpha=options.alpha,
         correction=options.correction or "holm",
@@ -333,13 +320,9 @@ def _sliced(
     tested = [value for value, rows in groups.items() if len(rows) >= SLICE_MINIMUM]
     if not tested:
         return found
-    width = len(pair.measures)
-    table = np.full((len(pair.queries), len(tested) * width), np.nan)
-    for place, value in enumerate(tested):
-        table[groups[value], place * width : (place + 1) * width] = parts[value].differences
     # So many that the adjusted p of every value could fall below alpha.
-    enough = max(options.resamples, math.ceil(2 * table.shape[1] / options.alpha))
-    verdicts = iter(_tested([parts[value] for value in tested], table, replace(options, resamples=enough), rng))
+    enough = max(options.resamples, math.ceil(2 * len(tested) * len(pair.measures) / options.alpha))
+    verdicts = iter(_tested([parts[value] for value in tested], replace(options, resamples=enough), rng))
     return found | {value: {one: _judged(parts[value], one, next(verdicts)) for one in pair.measures} for value in tested}
 
 
@@ -355,12 +338,10 @@ def _latency(
     interval = mean_interval(after - before, rng=rng, alpha=options.alpha, resamples=options.resamples)
     then, now = (latency(chain.from_iterable(side[query] for query in timed)) for side in sides)
     setups = [_setup(arm) for arm in (pair.a, pair.b)]
-    machines = [getattr(setup, "machine", "") for setup in setups]
+    machines = [setup.machine for setup in setups]
     comparable = bool(machines[0]) and machines[0] == machines[1]
-    notes = []
-    if not comparable:
-        named = " and ".join(machine or "an unknown machine" for machine in machines)
-        notes.append(f"latencies were measured on {named}: they are informational only")
+    named = " and ".join(machine or "an unknown machine" for machine in machines)
+    notes = [] if comparable else [f"latencies were measured on {named}: they are informational only"]
     workers = [setup.workers for setup in setups if hasattr(setup, "workers")]
     if len(set(workers)) > 1:
         notes.append(f"latencies were measured with {workers[0]} and {workers[1]} questions at once")

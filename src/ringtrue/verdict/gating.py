@@ -54,8 +54,8 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
         against = BaselineComparison(whole, baseline, policy, comparison)
         checks += undefined_checks(whole, baseline, policy)
         checks += drop_checks(against, problems)
-        few = against.small_slices()
-        if few:
+        minimum = policy.slice_minimum
+        if few := [f"{name} ({len(queries)})" for name, queries in against.slices() if len(queries) < minimum]:
             notes.append(f"slices with fewer than {policy.slice_minimum} queries are not compared: {some(few)}")
     checks += ceilings
     if baseline is not None:
@@ -73,9 +73,7 @@ def with_checks(verdict: Verdict, checks: Iterable[Check], *, notes: Iterable[st
 def word_of(checks: Iterable[Check]) -> Literal["pass", "fail", "undecided"]:
     """Return the word of a verdict: a failure is certain whatever else is unknown."""
     seen = {check.status for check in checks}
-    if "fail" in seen:
-        return "fail"
-    return "undecided" if "undecided" in seen else "pass"
+    return "fail" if "fail" in seen else "undecided" if "undecided" in seen else "pass"
 
 
 def _compared(evaluation: Evaluation, policy: Policy, baseline: Baseline) -> Comparison | None:
@@ -157,13 +155,9 @@ def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> 
             then, now = old.metrics[name], whole.metrics[name]
             if upside(name) * (then - now) > EVEN:
                 found.append(f"{name} is worse than in {old.name}: {' → '.join(two(then, now))}")
-    verdict = gate(evaluation, policy, baseline=old)
-    found += [
-        check.message
-        for check in verdict.failures
-        if check.baseline is not None and check.rule in ("slice", "latency increase")
-    ]
-    return tuple(found)
+    failures = gate(evaluation, policy, baseline=old).failures
+    rules = ("slice", "latency increase")
+    return (*found, *(check.message for check in failures if check.baseline is not None and check.rule in rules))
 
 
 def next_version(version: str, *, moved: bool) -> str:
@@ -220,11 +214,7 @@ def _golden(evaluation: Evaluation, golden: GoldenSet, place: str) -> Iterator[C
         golden = split(golden)[0 if origin.split == "tuning" else 1]
     if evaluation.setup.sample < 1:  # the run chose its sample; the queries in it must be as they were
         asked = {query.query_id for query in evaluation.queries}
-        golden = replace(
-            golden,
-            queries=tuple(query for query in golden.queries if query.query_id in asked),
-            judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in asked),
-        )
+        golden = golden.part(asked)
     if content_hash(golden) != origin.content_hash:
         message = f"the run was made on {origin.version}, but {place} is another set or has changed since"
         yield _stale(evaluation, "golden set", message)

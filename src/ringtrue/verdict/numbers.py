@@ -51,14 +51,12 @@ def with_measures(evaluation: Evaluation, wanted: Iterable[str]) -> tuple[Evalua
     whole = evaluation
     problems: dict[str, str] = {}
     for measure in missing:
+        known = whole.scores
         try:
-            row = _computed(evaluation, measure)
+            values = np.vstack([known.values, _computed(evaluation, measure)])
+            whole = replace(whole, scores=replace(known, measures=(*known.measures, measure), values=values, upper=None))
         except CannotDecide as problem:
             problems[str(measure)] = str(problem)
-            continue
-        known = whole.scores
-        more = replace(known, measures=(*known.measures, measure), values=np.vstack([known.values, row]), upper=None)
-        whole = replace(whole, scores=more)
     return whole, problems
 
 
@@ -73,7 +71,11 @@ def reachable(evaluation: Evaluation, measure: str | Measure, *, queries: Collec
     if definition.lists or definition.lower_is_better or not definition.bounded:
         return math.nan
     golden = _golden(evaluation)
-    lowest = _lowest_grade(wanted, evaluation)
+    # The grade from which a document does this measure any good; others would only dilute the ideal answer.
+    asked = wanted.option("rel") if "rel" in definition.options else None
+    if asked is None and definition.threshold:
+        asked = golden.relevance_threshold
+    lowest = max(1, asked or 1)
     ideal: dict[str, list[tuple[int, str]]] = {query.query_id: [] for query in golden.queries}
     for judgment in golden.judgments:
         if judgment.grade >= lowest:
@@ -82,14 +84,6 @@ def reachable(evaluation: Evaluation, measure: str | Measure, *, queries: Collec
     best = _score(answers, golden, [wanted], evaluation)
     chosen = [queries is None or query in queries for query in best.query_ids]
     return average(wanted, best.of(wanted)[chosen])
-
-
-def _lowest_grade(measure: Measure, evaluation: Evaluation) -> int:
-    """Return the grade from which a document does this measure any good; others would only dilute the ideal answer."""
-    asked = measure.option("rel") if "rel" in measure.definition.options else None
-    if asked is None and measure.definition.threshold:
-        asked = evaluation.setup.golden.relevance_threshold
-    return max(1, asked or 1)
 
 
 def _computed(evaluation: Evaluation, measure: Measure) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Policy:
 
         settle("floors", _floors(self.floors, "floors"))
         settle("latency", _table(self.latency, "latency", _percentile, _milliseconds))
-        settle("slices", _table(self.slices, "slices", _slice, _floors))
+        settle("slices", _table(self.slices, "slices", lambda name, _: "=".join(split_slice(name)), _floors))
         if isinstance(self.drop_measures, str) or not isinstance(self.drop_measures, Iterable):
             raise InputError(f"drop_measures = {self.drop_measures!r} is no list; write it like ['R@5', 'nDCG@5']")
         names = (_measure(name, "drop_measures") for name in self.drop_measures)
@@ -203,10 +203,6 @@ def _percentile(name: str, place: str) -> str:
     return name
 
 
-def _slice(name: str, place: str) -> str:
-    return "=".join(split_slice(name))
-
-
 def _number(value: Any, place: str, *, infinite: bool = False) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or (math.isinf(value) > infinite):
         raise InputError(f"{place} = {value!r} is no number; write one such as 0.05")
@@ -217,19 +213,6 @@ def _milliseconds(value: Any, place: str) -> float:
     if _number(value, place) <= 0:
         raise InputError(f"{place} = {value!r} is not above 0; write milliseconds, such as 500")
     return float(value)
-
-
-class Arm(Protocol):
-    """One side of a comparison: an Evaluation, a Baseline, or scores with a name."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def scores(self) -> Scores: ...
-
-    @property
-    def timings(self) -> Mapping[str, tuple[float, ...]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

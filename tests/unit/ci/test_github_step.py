@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ringtrue.ci import add_outputs, add_summary, marker_in, pull_request_number
-from ringtrue.ci.sticky import CUT, fitted
+from ringtrue.ci.forges import CUT, fitted
 from ringtrue.config import environment_without_tokens, github, gitlab
 from ringtrue.errors import InputError
 

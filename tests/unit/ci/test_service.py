@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from ringtrue.ci.addresses import AskedServers, check_addresses
-from ringtrue.ci.service import RunningService, ServiceCommands, free_port, listens, running
+from ringtrue.ci.service import AskedServers, RunningService, ServiceCommands, check_addresses, free_port, listens, running
 from ringtrue.config import with_port
 from ringtrue.errors import CannotDecide, InputError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtrue.report.escape import clip, md, table
+from ringtrue.report.formatting import clip, md, table
 
 
 @pytest.mark.parametrize(

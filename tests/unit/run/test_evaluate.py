@@ -19,7 +19,7 @@ from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Query
 from ringtrue.report import Report, headline
-from ringtrue.report.json_report import record
+from ringtrue.report.machine_formats import record
 from ringtrue.retrieve import Collection, answer_all
 from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save, usual_measures
 from ringtrue.verdict import baseline_of, read_baseline, write_baseline
@@ -292,7 +292,7 @@ def test_usual_measures_look_no_deeper_than_the_hits_asked_for() -> None:
 def test_intervals_hold_what_scipy_finds(golden: GoldenSet, collection: Collection) -> None:
     """The interval of a mean lies near the t interval where both are meant for the data."""
     from made import evaluation, golden_set
-    from ringtrue.run import intervals_of
+    from ringtrue.run.evaluator import intervals_of
 
     scores = evaluation(golden_set(200)).scores
     low, high = intervals_of(scores)["nDCG@10"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
@@ -16,6 +15,7 @@ from ringtrue.measures import Measure, Summary, latency
 from ringtrue.report import tables
 from ringtrue.report.formatting import (
     DASH,
+    PERCENTILES,
     milliseconds,
     percent,
     portion,
@@ -27,12 +27,12 @@ from ringtrue.report.formatting import (
 from ringtrue.report.formatting import page_number as number
 from ringtrue.report.formatting import page_signed as signed
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.sentences import alike, how_tested, lower_is_better, says, terms
-from ringtrue.run import DEFAULT_MEASURES, Evaluation
-from ringtrue.verdict import Check, MeasureComparison
+from ringtrue.report.sentences import alike, how_tested, lower_is_better, says, setting, terms
+from ringtrue.run import DEFAULT_MEASURES
+from ringtrue.verdict import Check, CheckStatus, MeasureComparison
 
 Row = Mapping[str, Any]
-STATUS = {
+STATUS: dict[CheckStatus, tuple[str, str, str]] = {
     "fail": ("bad", "✕", "Fail"),
     "undecided": ("unsure", "?", "Undecided"),
     "degraded": ("unsure", "▾", "Degraded"),
@@ -52,20 +52,11 @@ SAME = 5e-5
 def page_sections(sides: Sides) -> dict[str, Any]:
     """Return what the report and the page of a run show in common."""
     return {
-        "ring": ring(sides),
-        "tiles": tiles(sides),
-        "judged_by": judged_by(sides),
-        "checks": checks(sides),
-        "measures": measure_rows(sides),
-        "slices": slices(sides),
-        "components": components(sides),
-        "blame": blame(sides),
-        "latency": latencies(sides),
-        "recommendations": recommendations(sides),
-        "settings": settings(sides),
-        "command": command(sides),
-        "notes": notes(sides),
-    }
+        "ring": ring(sides), "tiles": tiles(sides), "judged_by": judged_by(sides), "checks": checks(sides),
+        "measures": measure_rows(sides), "slices": slices(sides), "components": components(sides), "blame": blame(sides),
+        "latency": latencies(sides), "recommendations": recommendations(sides), "settings": settings(sides),
+        "command": command(sides), "notes": notes(sides),
+    }  # fmt: skip
 
 
 def tone_of(measure: str, diff: float) -> str:
@@ -102,7 +93,7 @@ def tiles(sides: Sides) -> list[Row]:
         })  # fmt: skip
     now, before = sides.now.latency.p95, latency(sides.times[1]).p95
     if math.isfinite(now):
-        known = math.isfinite(before) and comparable(sides)
+        known = math.isfinite(before) and sides.same_machine
         delta = signed_milliseconds(now - before) if known else ""
         timed = sides.comparison.latency if sides.comparison else None
         sure = timed is not None and (timed.low > 0 or timed.high < 0)
@@ -134,7 +125,7 @@ def ring(sides: Sides) -> Markup:
         # A drop within the tolerance has passed, as the sentence beside it says.
         passed = counts.get("pass", 0) + counts.get("degraded", 0)
         return charts.ring(parts, f"{passed} of {len(parts)}", "checks passed", label=f"Checks: {words}")
-    if compared is not None and compared.primary in compared.measures:
+    if compared is not None:
         found = compared.measures[compared.primary]
         words = f"{found.wins} better, {found.ties} equal, {found.losses} worse"
         parts = [(float(found.wins), "good"), (float(found.ties), "even"), (float(found.losses), "bad")]
@@ -150,9 +141,7 @@ def ring(sides: Sides) -> Markup:
 def checks(sides: Sides) -> list[Row]:
     """Return the gate's checks, those that need attention first."""
     verdict = sides.report.verdict
-    if verdict is None:
-        return []
-    return [_check(check) for status in STATUS for check in verdict.checks if check.status == status]
+    return [_check(check) for status in STATUS for check in verdict.of_status(status)] if verdict else []
 
 
 def _check(check: Check) -> Row:
@@ -182,13 +171,9 @@ def measure_rows(sides: Sides) -> Mapping[str, Any]:
     """Return one row per measure with its interval: of the difference if there is a comparison, else of the mean."""
     comparison = sides.comparison
     compared = comparison.measures if comparison else {}
-    if compared:
-        bounded = [found for name, found in compared.items() if Measure.parse(name).definition.bounded]
-        scale = charts.Scale.over(
-            [value for found in bounded for value in (found.low, found.high, found.diff)], around=(-0.02, 0.02)
-        )
-    else:
-        scale = charts.Scale(0.0, 1.0)
+    bounded = [found for name, found in compared.items() if Measure.parse(name).definition.bounded]
+    ends = [value for found in bounded for value in (found.low, found.high, found.diff)]
+    scale = charts.Scale.over(ends, around=(-0.02, 0.02)) if compared else charts.Scale(0.0, 1.0)
     # The primary measure leads; those that only one side scored come last.
     names = dict.fromkeys([sides.primary, *compared, *sides.measures])
     rows = [_measure(sides, name, compared.get(name), scale, bool(compared)) for name in names]
@@ -248,16 +233,15 @@ def differences(sides: Sides) -> dict[str, Any]:
     better = -1 if lower_is_better(sides.primary) else 1
     asked = [query.query_id for query in sides.now.queries]
     deltas = [sides.delta(query, sides.primary) for query in asked]
-    values = sorted((value for value in deltas if math.isfinite(value)), key=lambda value: -value * better)
-    if values:
-        wins, losses = sum(value * better > 0 for value in values), sum(value * better < 0 for value in values)
-        counts = {"wins": wins, "ties": len(values) - wins - losses, "losses": losses}
+    compared = any(map(math.isfinite, deltas))
+    values = filter(math.isfinite, deltas if compared else sides.now.scores.of(sides.primary).tolist())
+    shown = sorted(values, key=lambda value: -value * better)
+    label, counts = f"{sides.primary} of {counted(len(shown), 'query')}, the best first", None
+    if compared:
+        wins, losses = sum(value * better > 0 for value in shown), sum(value * better < 0 for value in shown)
+        counts = {"wins": wins, "ties": len(shown) - wins - losses, "losses": losses}
         label = f"{sides.primary} by query: {wins} better, {counts['ties']} equal, {losses} worse"
-        return {"chart": charts.per_query(values, better=better, label=label), "counts": counts}
-    scores = [value for value in sides.now.scores.of(sides.primary).tolist() if math.isfinite(value)]
-    scores.sort(reverse=better > 0)
-    label = f"{sides.primary} of {counted(len(scores), 'query')}, the best first"
-    return {"chart": charts.per_query(scores, better=0, label=label), "counts": None}
+    return {"chart": charts.per_query(shown, better=better if compared else 0, label=label), "counts": counts}
 
 
 def worst_queries(sides: Sides, data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -302,22 +286,16 @@ def _status(error: str | None, value: float | None, delta: float, *, compared: b
 def slices(sides: Sides) -> list[Mapping[str, Any]]:
     """Return one panel per field: the primary measure of each slice, and of the other side if known."""
     found = []
+    known = sides.before_scores if sides.before_scores and sides.primary in sides.before_scores.aggregate else None
     for field in tables.slice_fields(sides.now):
-        known = sides.before_scores if sides.before_scores and sides.primary in sides.before_scores.aggregate else None
         before: Mapping[str, Summary] = known.by(field, sides.primary) if known else {}
         found.append((field, sides.now.scores.by(field, sides.primary), before))
-    means = [summary.mean for _, now, before in found for summary in (*now.values(), *before.values())]
-    scale = _around(means, bounded=Measure.parse(sides.primary).definition.bounded)
+    # One scale for all panels, with some room; dots need no zero, but the same ends.
+    scale = charts.Scale.over(summary.mean for _, now, before in found for summary in (*now.values(), *before.values()))
+    if scale is not None and Measure.parse(sides.primary).definition.bounded:
+        low = max(0.0, math.floor((scale.low - 0.1) * 10) / 10)
+        scale = charts.Scale(low, min(1.0, max(low + 0.3, math.ceil((scale.high + 0.05) * 10) / 10)))
     return [_panel(sides, field, now, before, scale) for field, now, before in found]
-
-
-def _around(means: Sequence[float], *, bounded: bool) -> charts.Scale | None:
-    """Return one scale for all panels, with some room; dots need no zero, but the same ends."""
-    scale = charts.Scale.over(means)
-    if scale is None or not bounded:
-        return scale
-    low = max(0.0, math.floor((scale.low - 0.1) * 10) / 10)
-    return charts.Scale(low, min(1.0, max(low + 0.3, math.ceil((scale.high + 0.05) * 10) / 10)))
 
 
 def _panel(
@@ -392,30 +370,18 @@ def blame(sides: Sides) -> Mapping[str, Any]:
     if not lost:
         return {"rows": []}
     scale, left, k = charts.Scale(0.0, max(1.0, total), 0, 100), total, tables.lost_at(sides.now)
-    rows = [_step(scale, "Relevant documents", "judged relevant to the queries", 0, total, "plain", total)]
+    steps = [("Relevant documents", "judged relevant to the queries", 0, total, "plain")]
     for line in lost:
-        rows.append(
-            _step(scale, line.stage.capitalize(), tables.WHY_LOST.get(line.stage, ""), left, left - line.count, "bad", total)
-        )
+        steps.append((line.stage.capitalize(), tables.WHY_LOST[line.stage], left, left - line.count, "bad"))
         left -= line.count
-    rows.append(_step(scale, f"Found in the first {k}", "what the reader sees", 0, left, "good", total))
+    steps.append((f"Found in the first {k}", "what the reader sees", 0, left, "good"))
+    rows = []
+    for name, means, start, end, tone in steps:
+        share = portion(abs(end - start) / total) if total else DASH
+        count = f"{end - start:,.0f}".replace("-", "−")
+        chart = charts.step(scale, start, end, tone=tone, label=f"{name}: {count} ({share})", last=tone == "good")
+        rows.append({"name": name, "means": means, "count": count, "share": share, "chart": chart, "tone": tone})
     return {"rows": rows, "k": k}
-
-
-def _step(scale: charts.Scale, name: str, means: str, start: float, end: float, tone: str, total: int) -> Row:
-    share = portion(abs(end - start) / total) if total else DASH
-    count = f"{end - start:,.0f}".replace("-", "−")
-    chart = charts.step(scale, start, end, tone=tone, label=f"{name}: {count} ({share})", last=tone == "good")
-    return {"name": name, "means": means, "count": count, "share": share, "chart": chart, "tone": tone}
-
-
-def comparable(sides: Sides) -> bool:
-    """Return whether latencies of both sides were measured on the same kind of machine."""
-    if sides.comparison and sides.comparison.latency:
-        return sides.comparison.latency.comparable
-    before = sides.before
-    machine = before.setup.machine if isinstance(before, Evaluation) else before.machine if before else ""
-    return bool(machine) and machine == sides.now.setup.machine
 
 
 def latencies(sides: Sides) -> Mapping[str, Any]:
@@ -428,12 +394,10 @@ def latencies(sides: Sides) -> Mapping[str, Any]:
         series[sides.before_name] = before
     told = {name: latency(values) for name, values in series.items()}
     rows = [
-        {
-            "name": name, "series": index, "count": f"{found.count:,}", "mean": milliseconds(found.mean),
-            "p50": milliseconds(found.p50), "p95": milliseconds(found.p95), "p99": milliseconds(found.p99),
-        }
+        {"name": name, "series": index, "count": f"{found.count:,}"}
+        | {shown: milliseconds(getattr(found, shown)) for shown in ("mean", *PERCENTILES)}
         for index, (name, found) in enumerate(told.items())
-    ]  # fmt: skip
+    ]
     words = "; ".join(f"{row['name']}: half within {row['p50']}, 95 % within {row['p95']}" for row in rows)
     compared = sides.comparison.latency if sides.comparison else None
     difference = ""
@@ -445,7 +409,7 @@ def latencies(sides: Sides) -> Mapping[str, Any]:
         "rows": rows,
         "chart": charts.cumulative(series, label=f"Share of queries answered within a time. {words}."),
         "difference": difference,
-        "comparable": len(series) == 1 or comparable(sides),
+        "comparable": len(series) == 1 or sides.same_machine,
     }
 
 
@@ -464,9 +428,7 @@ def recommendations(sides: Sides) -> list[Row]:
 
 
 def _evidence(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else number(value)
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else number(value)
 
 
 def settings(sides: Sides) -> list[tuple[str, str]]:
@@ -496,15 +458,7 @@ def settings(sides: Sides) -> list[tuple[str, str]]:
         rows.append(("Comparison", ", ".join(parts)))
     if sides.report.verdict:
         rows.append(("Gate mode", sides.report.verdict.mode))
-    return [(name, _setting(value)) for name, value in rows]
-
-
-def _setting(value: Any) -> str:
-    if value is None or value == "":
-        return DASH
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return ", ".join(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return [(name, setting(value)) for name, value in rows]
 
 
 def command(sides: Sides) -> str:

@@ -1,19 +1,29 @@
-"""The two sides of a report: now, the evaluation, and before, the run or baseline it is held against, where there is one."""
+"""The two sides of a report: now, the evaluation, and before, the run or baseline it is held against, if there is one.
+
+The page's script reads them as arrays over shared lists of names: document ids and titles appear once and are numbered, so
+that 5,000 queries with ten hits on either side stay a few megabytes. ``report.js`` reads the arrays by position; ``QUERY`` says
+which is which.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
+from ringtrue.golden import slice_of
 from ringtrue.measures import Scores
-from ringtrue.records import Hit
+from ringtrue.records import Hit, Query
+from ringtrue.report.formatting import beside_id
 from ringtrue.report.records import Report
-from ringtrue.report.sentences import comparison_of, primary, same_golden
-from ringtrue.run import Evaluation
+from ringtrue.report.sentences import comparison_of, lower_is_better, primary, same_golden
+from ringtrue.report.tables import STAGES, WHY_LOST
+from ringtrue.run import Evaluation, Loss
 from ringtrue.verdict import Baseline, Comparison
 
 
@@ -63,15 +73,7 @@ class Sides:
     @cached_property
     def before_values(self) -> Mapping[str, Mapping[str, float]]:
         """query → measure → value of the other side."""
-        if self.before_scores is not None:
-            return self.before_scores.per_query
-        values: dict[str, dict[str, float]] = {}
-        if self.comparison is not None:
-            now = self.now.scores.per_query
-            for name, found in self.comparison.measures.items():
-                for query_id, delta in found.deltas.items():
-                    values.setdefault(query_id, {})[name] = now.get(query_id, {}).get(name, math.nan) - delta
-        return values
+        return self.before_scores.per_query if self.before_scores else {}
 
     @cached_property
     def before_hits(self) -> Mapping[str, tuple[Hit, ...]] | None:
@@ -89,16 +91,18 @@ class Sides:
         return list(chain.from_iterable(self.now.timings.values())), list(chain.from_iterable(before.values()))
 
     @cached_property
-    def before_latencies(self) -> Mapping[str, float]:
-        return self.before.latencies if self.before else {}
+    def same_machine(self) -> bool:
+        """Return whether latencies of both sides were measured on the same kind of machine."""
+        if self.comparison and self.comparison.latency:
+            return self.comparison.latency.comparable
+        before = self.before.setup if isinstance(self.before, Evaluation) else self.before
+        return before is not None and bool(before.machine) and before.machine == self.now.setup.machine
 
     def before_mean(self, measure: str) -> float:
         """Return the other side's mean; nan where it is not known."""
         if self.comparison is not None and measure in self.comparison.measures:
             return self.comparison.measures[measure].a
-        if self.before_scores is not None:
-            return self.before_scores.aggregate.get(measure, math.nan)
-        return math.nan
+        return self.before_scores.aggregate.get(measure, math.nan) if self.before_scores else math.nan
 
     def delta(self, query_id: str, measure: str) -> float:
         """Return now − before of one query; nan where either side has no value."""
@@ -106,26 +110,123 @@ class Sides:
         return now - self.before_values.get(query_id, {}).get(measure, math.nan)
 
     @cached_property
-    def relevant(self) -> Mapping[str, Mapping[str, int]]:
-        """query → document → grade, for what counts as relevant."""
-        threshold = max(1, self.now.setup.golden.relevance_threshold)
-        return {query: {doc: grade for doc, grade in docs.items() if grade >= threshold} for query, docs in self.grades.items()}
-
-    @cached_property
-    def grades(self) -> Mapping[str, Mapping[str, int]]:
-        """query → document → grade, of all judgments."""
-        return self.now.qrels.to_dict()
-
-    @cached_property
     def cutoff(self) -> int:
         """The k at which documents count as lost: that of the losses, else 10."""
         ks = Counter(loss.k for loss in self.now.losses)
         return ks.most_common(1)[0][0] if ks else min(10, self.now.setup.k)
 
-    @cached_property
-    def ranks(self) -> Mapping[str, Mapping[str, int]]:
-        """query → document → final rank, each document once, at its best."""
-        return {
-            ranking.query_id: {doc: place for place, doc in enumerate(dict.fromkeys(hit.doc_id for hit in ranking.hits), 1)}
-            for ranking in self.now.rankings
-        }
+
+# ── what the page's script reads ─────────────────────────────────────────────────────────────────────────────────────
+
+
+QUERY = ("id", "text", "slices", "now", "before", "ms", "msBefore", "error", "hits", "hitsBefore", "grades", "missing", "lost")
+MANY = 1000
+"""From so many queries on, fewer hits of each are embedded."""
+LONGEST_TEXT = 600
+LONGEST_TITLE = 200
+MOST_MISSING = 30
+
+
+class Names(dict[str, int]):
+    """Names by number, in the order of their first use."""
+
+    def __call__(self, name: str) -> int:
+        return self.setdefault(name, len(self))
+
+
+def depth(sides: Sides) -> int:
+    """Return how many hits of each answer the page holds."""
+    return 10 if len(sides.now.queries) > MANY else 20
+
+
+def script_data(sides: Sides) -> dict[str, Any]:
+    """Return the data of the page's script."""
+    docs, steps = Names(), Names()
+    fields = sides.now.setup.golden.slices
+    values = [Names() for _ in fields]
+    losses: dict[str, list[Loss]] = {}
+    for loss in sides.now.losses:
+        if loss.k == sides.cutoff:
+            losses.setdefault(loss.query_id, []).append(loss)
+    other = sides.report.other.titles if sides.report.other else {}
+    rows = [_query(sides, query, docs, steps, values, losses.get(query.query_id, [])) for query in sides.now.queries]
+    return {
+        "measures": sides.measures,
+        "lower": [int(lower_is_better(name)) for name in sides.measures],
+        "names": [sides.now.name, sides.before_name],
+        "rankings": sides.before_hits is not None,
+        "fields": fields,
+        "values": [list(names) for names in values],
+        "docs": list(docs),
+        "titles": [_short(sides.now.titles.get(doc, "") or other.get(doc, ""), LONGEST_TITLE) for doc in docs],
+        "steps": list(steps),
+        "stages": [[stage, WHY_LOST[stage]] for stage in STAGES],
+        "k": sides.cutoff,
+        "depth": depth(sides),
+        "threshold": max(1, sides.now.setup.golden.relevance_threshold),
+        "top": sides.now.setup.golden.scale[1],
+        "queries": rows,
+    }
+
+
+def as_json(value: Any) -> str:
+    """Return JSON that is safe within a script element: nothing in it can end the element or a line.
+
+    >>> as_json({"title": "</script><b>"})
+    '{"title":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequence[Names], losses: Iterable[Loss]) -> list[Any]:
+    query_id = query.query_id
+    ranking = sides.now.ranking(query_id)
+    most = depth(sides)
+    hits, hits_before = ranking.hits[:most], (sides.before_hits or {}).get(query_id)
+    hits_before = hits_before[:most] if hits_before is not None else None
+    fields = sides.now.setup.golden.slices
+    now = sides.now.scores.per_query.get(query_id, {})
+    before = sides.before_values.get(query_id)
+    missing = []
+    for loss in sorted(losses, key=lambda loss: -loss.grade):
+        trail = (part for name, place in loss.ranks.items() for part in (steps(name), place))
+        missing.append([docs(loss.doc_id), loss.grade, STAGES.index(loss.stage), loss.rank or 0, *trail])
+    shown = {hit.doc_id for hit in (*hits, *(hits_before or ()))}
+    grades = [part for doc, grade in sides.now.grades.get(query_id, {}).items() if doc in shown for part in (docs(doc), grade)]
+    return [
+        query_id,
+        _short(beside_id(query_id, query.text), LONGEST_TEXT),
+        [names(slice_of(query, field)) for names, field in zip(values, fields, strict=True)],
+        [_round(now.get(name)) for name in sides.measures],
+        [_round(before.get(name)) for name in sides.measures] if before is not None else None,
+        _round(ranking.latency_ms, 3),
+        _round(sides.before.latencies.get(query_id) if sides.before else None, 3),
+        ranking.error,
+        [_hit(hit, docs, steps) for hit in hits],
+        [_hit(hit, docs, steps) for hit in hits_before] if hits_before is not None else None,
+        grades,
+        missing[:MOST_MISSING],
+        len(missing),
+    ]
+
+
+def _hit(hit: Hit, docs: Names, steps: Names) -> Any:
+    """A document's number, followed by (step, rank) pairs where they are known."""
+    trail = [(stage.name, stage.rank) for stage in hit.stages] or list(hit.channels.items())
+    if not trail:
+        return docs(hit.doc_id)
+    return [docs(hit.doc_id), *(part for name, rank in trail for part in (steps(name), rank))]
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _round(value: float | None, digits: int = 4) -> float | int | None:
+    if value is None or not math.isfinite(value):
+        return None
+    rounded = round(value, digits)
+    return int(rounded) if rounded == int(rounded) else rounded
