@@ -30,11 +30,9 @@ if TYPE_CHECKING:
         question_id as question_id,
         text_key as text_key,
         variant_of as variant_of,
-        winning as winning,
         winning_by_words as winning_by_words,
     )
     from ringtrue.feedback.detect import (
-        DetectionRules as DetectionRules,
         file_read as file_read,
         re_searches as re_searches,
         references as references,
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
         Lesson as Lesson,
         Phrase as Phrase,
         Rehearsal as Rehearsal,
-        Safeguards as Safeguards,
         learn_from_log as learn_from_log,
         learn_from_selection as learn_from_selection,
         learn_into as learn_into,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
+from ringtrue.answers import Actor
 from ringtrue.errors import InputError
-from ringtrue.feedback.detect import OPENING, Actor
-from ringtrue.log.linking import WINDOW, instant, link_all, stable_id
+from ringtrue.feedback.detect import OPENING, VALIDATING
+from ringtrue.log.linking import by_time, link_all, stable_id
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 
 USEFUL = 0.10
@@ -60,32 +60,22 @@ def confidences(events: Iterable[FeedbackEvent], *, start: Mapping[str, float] |
         if not 0.0 <= value <= 1.0:
             raise InputError(f"item '{item_id}' starts with confidence {value!r}; write a number from 0 to 1")
     votes: dict[tuple[str, str, str], FeedbackEvent] = {}
-    for event in sorted(events, key=_by_time):
-        if event.event_type in ("validate_useful", "validate_not_useful") and event.item_id is not None:
+    for event in sorted(events, key=by_time):
+        if event.event_type in VALIDATING and event.item_id is not None:
             votes[event.project, event.session_id, event.item_id] = event
     found: dict[str, Confidence] = {}
-    for (_, _, item_id), event in sorted(votes.items(), key=lambda vote: _by_time(vote[1])):
+    for (_, _, item_id), event in sorted(votes.items(), key=lambda vote: by_time(vote[1])):
         now = found.get(item_id) or Confidence(before.get(item_id, START))
         found[item_id] = now.validated(event.event_type == "validate_useful")
     return found
 
 
-def _by_time(event: FeedbackEvent) -> tuple[datetime, str]:
-    return instant(event.created_at), event.event_id
-
-
 def to_validate(events: Iterable[FeedbackEvent], session_id: str) -> list[str]:
     """Return the items a session opened and said nothing about, as they were opened: what to ask when a task ends."""
-    opened: dict[str, None] = {}
-    said: set[str] = set()
-    mine = (event for event in events if event.session_id == session_id and event.item_id is not None)
-    for event in sorted(mine, key=_by_time):
-        assert event.item_id is not None
-        if event.event_type in OPENING:
-            opened[event.item_id] = None
-        elif event.event_type in ("validate_useful", "validate_not_useful"):
-            said.add(event.item_id)
-    return [item_id for item_id in opened if item_id not in said]
+    mine = [event for event in events if event.session_id == session_id]
+    said = {event.item_id for event in mine if event.event_type in VALIDATING}
+    opened = dict.fromkeys(event.item_id for event in sorted(mine, key=by_time) if event.event_type in OPENING)
+    return [item_id for item_id in opened if item_id is not None and item_id not in said]
 
 
 def validate_batch(
@@ -97,7 +87,6 @@ def validate_batch(
     actor: Actor = "unknown",
     task_id: str = "",
     project: str = DEFAULT_PROJECT,
-    window: timedelta = WINDOW,
 ) -> list[FeedbackEvent]:
     """Return the events of a task's end, one per item (id → useful), linked to the searches that showed them.
 
@@ -116,4 +105,4 @@ def validate_batch(
         )
         for item_id, useful in verdicts.items()
     ]
-    return link_all(events, searches, window=window)
+    return link_all(events, searches)

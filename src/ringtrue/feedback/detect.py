@@ -8,41 +8,33 @@ from __future__ import annotations
 import math
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal
+from itertools import groupby
+from typing import Any
 
-from ringtrue.log.linking import WINDOW, instant, link, link_all, rank_in, setting, stable_id
+from ringtrue.answers import Actor
+from ringtrue.log.linking import by_time, instant, link, link_all, rank_in, setting, stable_id
+from ringtrue.retrieve import words_of
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 
-Actor = Literal["person", "agent", "unknown"]
 Encode = Callable[[str], Sequence[float]]
 """A text → its vector, of any length but 0."""
 
 OPENING = frozenset({"read_after_search", "selection", "click", "dwell", "reference", "cite"})
 """What nobody does with a result without opening it."""
+VALIDATING = frozenset({"validate_useful", "validate_not_useful"})
+COSINE = 0.8
+OVERLAP = 0.6
+"""Shared words ÷ all words of two queries."""
+SOON = timedelta(minutes=10)
+"""A query counts as a repetition only within this time."""
+SPAN = 8
+"""Words in a row that a reference must share with its item."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DetectionRules:
-    """When something counts; the defaults are those of F-2."""
-
-    cosine: float = 0.8
-    overlap: float = 0.6
-    """Shared words ÷ all words of two queries."""
-    soon: timedelta = timedelta(minutes=10)
-    """A query counts as a repetition only within this time."""
-    span: int = 8
-    """Words in a row that a reference must share with its item."""
-
-
-DEFAULTS = DetectionRules()
-
-
-def re_searches(
-    searches: Iterable[LoggedQuery], *, encode: Encode | None = None, rules: DetectionRules = DEFAULTS
-) -> list[FeedbackEvent]:
+def re_searches(searches: Iterable[LoggedQuery], *, encode: Encode | None = None) -> list[FeedbackEvent]:
     """Return an event for every search that repeats an earlier one of its session, by its words or by ``encode``'s cosine.
 
     The event names the later search; ``metadata["repeats"]`` the newest earlier one that it resembles. Two searches of the same
@@ -63,25 +55,30 @@ def re_searches(
                 vectors[text] = encode(text)
         return _cosine(vectors[one.query], vectors[other.query])
 
+    sessions: dict[tuple[str, str], list[LoggedQuery]] = {}
+    for query in searches:
+        if query.session_id:
+            sessions.setdefault((query.project, query.session_id), []).append(query)
     events = []
-    for session in _by_session(searches):
-        dated = [(instant(query.created_at), _words(query.query), query) for query in session]
-        for place, (at, words, query) in enumerate(dated):
-            for moment, earlier_words, earlier in reversed(dated[:place]):
-                if at - moment > rules.soon:
+    for session in sessions.values():
+        # A query of signs alone ("???") still has to resemble itself.
+        worded = [(frozenset(words_of(query.query) or query.query.split()), query) for query in sorted(session, key=by_time)]
+        for place, (words, query) in enumerate(worded):
+            for earlier_words, earlier in reversed(worded[:place]):
+                gap = instant(query.created_at) - instant(earlier.created_at)
+                if gap > SOON:
                     break
-                if moment == at:
+                if not gap:
                     continue
-                shared, close = _overlap(words, earlier_words), cosine(query, earlier)
-                if shared >= rules.overlap or close >= rules.cosine:
+                shared = len(words & earlier_words) / max(1, len(words | earlier_words))
+                close = cosine(query, earlier)
+                if shared >= OVERLAP or close >= COSINE:
                     events.append(_repetition(query, earlier, shared, close))
                     break
     return events
 
 
-def scroll_pasts(
-    searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent], *, window: timedelta = WINDOW
-) -> list[FeedbackEvent]:
+def scroll_pasts(searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent]) -> list[FeedbackEvent]:
     """Return an event for every item shown above one that was opened, and not opened itself anywhere in the session.
 
     An item that the session opened from another search was known already, not passed over. Best called when the session is
@@ -90,8 +87,7 @@ def scroll_pasts(
     searches = list(searches)
     opened: dict[str, dict[str, FeedbackEvent]] = {}
     known: dict[tuple[str, str], set[str]] = {}
-    linked = link_all(list(events), searches, window=window)
-    for event in sorted(linked, key=lambda event: (instant(event.created_at), event.event_id)):
+    for event in sorted(link_all(list(events), searches), key=by_time):
         if event.event_type not in OPENING or event.item_id is None:
             continue
         known.setdefault((event.project, event.session_id), set()).add(event.item_id)
@@ -108,7 +104,18 @@ def scroll_pasts(
             if item_id in read or rank_in(query, item_id) != rank:
                 continue
             below = ranks[min(place for place in ranks if place > rank)]
-            found.append(_passed(query, item_id, rank, below))
+            found.append(
+                replace(
+                    below,
+                    event_id=stable_id("scroll_past", query.project, query.query_id, item_id),
+                    event_type="scroll_past",
+                    project=query.project,
+                    query_id=query.query_id,
+                    item_id=item_id,
+                    rank_in_results=rank,
+                    metadata={"opened_below": below.item_id} | _setting_of(query),
+                )
+            )
     return found
 
 
@@ -122,35 +129,29 @@ def references(
     actor: Actor = "agent",
     project: str = DEFAULT_PROJECT,
     metadata: Mapping[str, Any] | None = None,
-    rules: DetectionRules = DEFAULTS,
-    window: timedelta = WINDOW,
 ) -> list[FeedbackEvent]:
-    """Return an event for every item (id → text) of which the answer repeats at least ``rules.span`` words in a row.
+    """Return an event for every item (id → text) of which the answer repeats at least eight words in a row.
 
-    Case, punctuation and line breaks are ignored. An event says how many ``words`` its longest span has, and ``shared`` where
+    Case, punctuation and line breaks are ignored. An event says how many ``words`` its longest span has, and ``shared`` if
     every repeated span stands in another of the items too: then nobody can say which one was used. An item shorter than a span
     cannot be recognised.
     """
-    searches = list(searches)
-    said = set(_runs(word_list(answer), rules.span))
-    if not said:
-        return []
-    texts = {item_id: word_list(text) for item_id, text in items.items()}
-    repeated = {item_id: {run for run in _runs(words, rules.span) if run in said} for item_id, words in texts.items()}
-    holders = Counter(run for runs in repeated.values() for run in runs)
+    said = set(_runs(answer))
+    repeated = {item_id: [run in said for run in _runs(text)] for item_id, text in items.items()}
+    holders = Counter(run for text in items.values() for run in said.intersection(_runs(text)))
     found = []
-    for item_id, runs in repeated.items():
-        if not runs:
+    for item_id, matches in repeated.items():
+        if not any(matches):
             continue
-        facts = {**(metadata or {}), "words": _longest(texts[item_id], said, rules.span)}
-        if all(holders[run] > 1 for run in runs):
+        longest = max(len(list(run)) for repeats, run in groupby(matches) if repeats)
+        facts = {**(metadata or {}), "words": longest + SPAN - 1}
+        if all(holders[run] > 1 for run in said.intersection(_runs(items[item_id]))):
             facts["shared"] = True
         event_id = stable_id("reference", project, session_id, item_id, at)
-        event = FeedbackEvent(
-            event_id, "reference", session_id, at, project=project, item_id=item_id, actor=actor, metadata=facts
+        found.append(
+            FeedbackEvent(event_id, "reference", session_id, at, project=project, item_id=item_id, actor=actor, metadata=facts)
         )
-        found.append(link(event, searches, window=window))
-    return found
+    return link_all(found, searches)
 
 
 def file_read(
@@ -164,7 +165,6 @@ def file_read(
     actor: Actor = "agent",
     project: str = DEFAULT_PROJECT,
     metadata: Mapping[str, Any] | None = None,
-    window: timedelta = WINDOW,
 ) -> FeedbackEvent | None:
     """Return the event of a file being read (path → item id in ``items``), linked to its search; None for a file of no item.
 
@@ -185,25 +185,15 @@ def file_read(
         actor=actor,
         metadata={**(metadata or {}), "path": path},
     )
-    return link(event, searches, window=window)
+    return link(event, searches)
 
 
 # ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_session(searches: Iterable[LoggedQuery]) -> Iterator[list[LoggedQuery]]:
-    sessions: dict[tuple[str, str], list[LoggedQuery]] = {}
-    for query in searches:
-        if query.session_id:
-            sessions.setdefault((query.project, query.session_id), []).append(query)
-    for session in sessions.values():
-        yield sorted(session, key=lambda query: (instant(query.created_at), query.query_id))
-
-
 def _repetition(query: LoggedQuery, earlier: LoggedQuery, shared: float, close: float) -> FeedbackEvent:
-    facts = {"repeats": earlier.query_id, "overlap": round(shared, 4)} | (
-        {} if math.isnan(close) else {"cosine": round(close, 4)}
-    )
+    facts = {"repeats": earlier.query_id, "overlap": round(shared, 4)}
+    facts |= {} if math.isnan(close) else {"cosine": round(close, 4)}
     return FeedbackEvent(
         stable_id("re_search", query.project, query.query_id),
         "re_search",
@@ -216,38 +206,8 @@ def _repetition(query: LoggedQuery, earlier: LoggedQuery, shared: float, close: 
     )
 
 
-def _passed(query: LoggedQuery, item_id: str, rank: int, below: FeedbackEvent) -> FeedbackEvent:
-    return replace(
-        below,
-        event_id=stable_id("scroll_past", query.project, query.query_id, item_id),
-        event_type="scroll_past",
-        project=query.project,
-        query_id=query.query_id,
-        item_id=item_id,
-        rank_in_results=rank,
-        metadata={"opened_below": below.item_id} | _setting_of(query),
-    )
-
-
 def _setting_of(query: LoggedQuery) -> dict[str, Any]:
     return {"retriever": query.retriever} | ({"flags": setting(query.flags)} if query.flags else {})
-
-
-def word_list(text: str) -> list[str]:
-    """Return the words of a text as the trigger channel sees them."""
-    from ringtrue.retrieve.channels.trigger import words_of
-
-    return words_of(text)
-
-
-def _words(text: str) -> frozenset[str]:
-    # A query of signs alone ("???") still has to resemble itself.
-    return frozenset(word_list(text) or text.split())
-
-
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    union = len(one | other)
-    return len(one & other) / union if union else 0.0
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
@@ -255,18 +215,10 @@ def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else math.nan
 
 
-def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
-    for start in range(len(words) - length + 1):
-        yield tuple(words[start : start + length])
-
-
-def _longest(words: Sequence[str], said: set[tuple[str, ...]], span: int) -> int:
-    """Return the longest stretch of an item whose every run of ``span`` words the answer has."""
-    best = here = 0
-    for run in _runs(words, span):
-        here = here + 1 if run in said else 0
-        best = max(best, here)
-    return best + span - 1
+def _runs(text: str) -> list[tuple[str, ...]]:
+    """Return every run of eight words of a text, in their order."""
+    words = words_of(text)
+    return [tuple(words[start : start + SPAN]) for start in range(len(words) - SPAN + 1)]
 
 
 def _path(path: str, root: str) -> str:

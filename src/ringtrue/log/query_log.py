@@ -40,14 +40,13 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.log.capture import (
     Answered,
     Relevance,
-    answer_weight,
     as_given,
     event_name,
-    fields_weight,
     iso,
     quality_proxy,
     query_name,
     read_answer,
+    search_weight,
     stages_of,
     weight,
 )
@@ -335,8 +334,8 @@ class LoggedSearch:
                 said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
                 self._fields = {**self._fields, "degraded": True, "fallback": said}
                 self._answered = NOTHING
-            size = answer_weight(self._text, self._answered.result_ids, self._answered.channel_contributions)
-            log._put(self, size + fields_weight(self._fields) if self._fields else size)
+            ids, _, channels = self._answered
+            log._put(self, search_weight(self._text, ids, channels, self._fields.values()))
         except Exception as trouble:
             log._reject("not storable", trouble, name=self._tool)
 

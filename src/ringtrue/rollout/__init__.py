@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     )
     from ringtrue.rollout.candidate import Described as Described
     from ringtrue.rollout.evidence import (
+        compared as compared,
         Evidence as Evidence,
         gather as gather,
         missing_of as missing_of,
+        Scored as Scored,
         shadow_of as shadow_of,
         summarise as summarise,
     )
@@ -64,12 +66,10 @@ if TYPE_CHECKING:
         feed_judged as feed_judged,
         golden_scorer as golden_scorer,
         grades_by_words as grades_by_words,
-        grades_of as grades_of,
         measures_for as measures_for,
         OnGolden as OnGolden,
         record_evaluation as record_evaluation,
         record_on_golden as record_on_golden,
-        Scored as Scored,
         scorer as scorer,
         without_constitutional as without_constitutional,
     )

@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ringtrue.answers import Status
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.stats import BetaBinomial, ConfidenceSequence, SequentialPlan, Sprt, candidate_means
 from ringtrue.store import DEFAULT_PROJECT, ABTest, AuditEntry, TestPoint
 
 if TYPE_CHECKING:
-    from ringtrue.stats import BetaBinomial, ConfidenceSequence, Sprt
     from ringtrue.store import Store
 
-    State: TypeAlias = Sprt | ConfidenceSequence | BetaBinomial
+State = Sprt | ConfidenceSequence | BetaBinomial
 
 Method = Literal["sprt", "confidence-sequence", "beta-binomial"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -352,8 +352,6 @@ def _point(test: ABTest) -> TestPoint:
 
 def _advanced(test: ABTest, query_id: str, difference: float, scores: tuple[float, float] | None, *, now: str) -> ABTest:
     """One query later; everything a method needs is in the sums."""
-    from ringtrue.stats import BetaBinomial
-
     measure, sums, state = measure_of(test), dict(test.sums), _state(test)
     if (measure is None) != (scores is None):
         wanted = "differences" if measure is None else f"{measure} scores of both sides"
@@ -372,8 +370,6 @@ def _advanced(test: ABTest, query_id: str, difference: float, scores: tuple[floa
 
 def _state(test: ABTest) -> State:
     """The method's own state, from the sums."""
-    from ringtrue.stats import BetaBinomial, ConfidenceSequence, SequentialPlan, Sprt, candidate_means
-
     plan, sums, n = SequentialPlan(test.alpha, test.beta, test.delta), test.sums, test.sample_count
     if test.method == "sprt":
         # A test from before there were gamblers has none; theirs begin now, which is a proof all the same.
@@ -390,8 +386,6 @@ def _state(test: ABTest) -> State:
 
 def _judged(test: ABTest, state: State) -> ABTest:
     """The test with evidence, bounds and decision as the method's state has them; the first decision stays."""
-    from ringtrue.stats import ConfidenceSequence, Sprt
-
     sums, decision = dict(test.sums), test.decision
     if isinstance(state, ConfidenceSequence):
         for side, capitals in (("up", state.up), ("down", state.down)):

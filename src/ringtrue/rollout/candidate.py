@@ -24,7 +24,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ringtrue.errors import BadAnswer, InputError, RingtrueError
+from ringtrue.errors import BadAnswer, InputError, MissingInput, RingtrueError
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ class Described:
     @cached_property
     def opened(self) -> Retriever:
         """The retriever itself; raises MissingInput where the folder holds no documents."""
-        from ringtrue.errors import MissingInput
         from ringtrue.retrieve import Collection, build, names_documents
 
         if not names_documents(self.expression):

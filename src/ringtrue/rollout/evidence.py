@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from ringtrue.answers import ShadowSource, ShadowSummary
+from ringtrue.stats import ranking_difference
 from ringtrue.store import DEFAULT_PROJECT, ABTest, AuditEntry, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
 
 if TYPE_CHECKING:
@@ -152,6 +155,41 @@ def side(rows: Sequence[LoggedQuery]) -> Side:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How good one list is for one judged query."""
+
+    rr: float
+    ndcg: float
+
+
+def compared(
+    row: ShadowRun,
+    *,
+    k: int,
+    scores: tuple[Scored, Scored] | None = None,
+    keep: Literal["lists", "difference"] = "lists",
+) -> ShadowRun:
+    """Return a row with its C-3 figures (production first) and, where both sides are scored, the differences in quality."""
+    control, treatment = row.control_result_ids, row.treatment_result_ids
+    rr, ndcg = (None, None) if scores is None else ((scores[0].rr, scores[1].rr), (scores[0].ndcg, scores[1].ndcg))
+    found = ranking_difference(control, treatment, k=k, rr=rr, ndcg=ndcg)
+    if keep == "difference":
+        both = {*control} & {*treatment}
+        control, treatment = (tuple(one for one in ids if one not in both) for ids in (control, treatment))
+    return replace(
+        row,
+        control_result_ids=control,
+        treatment_result_ids=treatment,
+        rank_correlation=None if math.isnan(found.tau) else found.tau,
+        set_overlap=None if math.isnan(found.overlap) else found.overlap,
+        top_result_changed=found.top1_changed,
+        order_differences=found.order_differences,
+        mrr_delta=found.rr_delta,
+        ndcg_delta=found.ndcg_delta,
+    )
+
+
 ENOUGH_TIMED = 100
 """So many queries of live systems that were timed, and replays are not looked at."""
 ON_GOLDEN = "golden:"
@@ -218,8 +256,6 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     >>> percentile([1.0, 2.0, 3.0, 4.0], 50)
     2.5
     """
-    import numpy as np  # a live system that shadows nothing need not load it
-
     return float(np.percentile(values, percent)) if len(values) else None
 
 

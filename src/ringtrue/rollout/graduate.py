@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ringtrue.answers import Condition, ShadowSummary
 from ringtrue.rollout.abtest import decided_after, set_status
 from ringtrue.rollout.evidence import LAST_CONTROL, Evidence, Side, gather
-from ringtrue.rollout.flags import existing_flag
+from ringtrue.rollout.flags import change_flag, existing_flag
 from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
 
 if TYPE_CHECKING:
@@ -129,8 +129,6 @@ def step(
 
 def roll_back(store: Store, name: str, *, now: datetime, who: str, why: str, project: str = DEFAULT_PROJECT) -> Flag:
     """Take a feature away from everybody and pause it; return the flag. Raises MissingInput where there is none."""
-    from ringtrue.rollout.flags import change_flag
-
     existing_flag(store, name, project=project)
     return change_flag(store, name, who=who, now=now, why=f"rollback: {why}", project=project, rollout=0.0, state="paused")
 

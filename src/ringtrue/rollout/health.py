@@ -19,15 +19,15 @@ from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError, RingtrueError
 from ringtrue.golden import parse_version
 from ringtrue.log.figures import living, losses
 from ringtrue.log.query_log import log_folder
+from ringtrue.retrieve import Collection, build, indexes_of, same_search
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
 from ringtrue.rollout.evidence import shadow_of, shadowed
 from ringtrue.rollout.graduate import FAILURE_SHARE, MISSING_SHARE
-from ringtrue.store import DEFAULT_PROJECT, StoredResult
+from ringtrue.store import DEFAULT_PROJECT, KeptVersion, StoredResult, result_columns
 
 if TYPE_CHECKING:
     from ringtrue.store import ABTest, Flag, Store
-    from ringtrue.store.records import KeptVersion
 
 
 LOOKED_AT = 100
@@ -46,8 +46,6 @@ class Pair:
 
     def has(self, row: StoredResult) -> bool:
         """True for a result of this search on this set."""
-        from ringtrue.retrieve import same_search
-
         return set_name(row.golden) == self.golden and same_search(row.retriever or "", self.retriever)
 
 
@@ -62,8 +60,6 @@ def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str
     That is the search that is ``served``, else that of the baseline, on the golden set of the baseline; without a baseline the
     served search on the set it is evaluated with most; where it never was, whatever is evaluated most, and of equals the last.
     """
-    from ringtrue.retrieve import same_search
-
     rows = [row for row in store.results(project=project, limit=LOOKED_AT) if of_production(row)]
     standards = list(_standards(store, project))
     if served is not None:
@@ -144,8 +140,6 @@ def review_and_evaluation(
 
 
 def _summary(row: StoredResult) -> dict[str, Any]:
-    from ringtrue.store import result_columns
-
     return {
         "run_id": row.run_id, "run_type": row.run_type, "created_at": row.created_at, "golden": row.golden,
         "retriever": row.retriever, "gate": row.gate, "query_count": row.query_count, **result_columns(row),
@@ -365,8 +359,6 @@ def _rollout(store: Store, project: str) -> HealthPart:
 def _index(folder: Path | None, retriever: str) -> HealthPart:
     if folder is None:
         return HealthPart("index", "unused", "no folder was named")
-    from ringtrue.retrieve import Collection, build, indexes_of
-
     if not folder.is_dir():
         return HealthPart("index", "wrong", f"{folder} is not there")
     collection = Collection(folder)

@@ -26,6 +26,7 @@ from ringtrue.answers import EventType
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.log.linking import WINDOW, instant, link_all
 from ringtrue.rollout.abtest import found_test, record_difference
+from ringtrue.stats import ConfidenceSequence, SequentialPlan, Sprt
 from ringtrue.store import DEFAULT_PROJECT, ABTest
 
 if TYPE_CHECKING:
@@ -224,8 +225,6 @@ def judge_credits(
     >>> judge_credits([1.0, 0.0, 1.0] * 20).decision
     'accept-treatment'
     """
-    from ringtrue.stats import ConfidenceSequence, SequentialPlan, Sprt
-
     if method not in DECIDERS:
         raise InputError(f"cannot decide by {method!r}; write {nearest(method, DECIDERS)}")
     plan = SequentialPlan(alpha, beta, delta)

@@ -11,25 +11,23 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.rollout.evidence import ON_GOLDEN
+from ringtrue.feedback import question_id, text_key, winning_by_words
+from ringtrue.golden import version_name
+from ringtrue.measures import Facts, score
+from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
+from ringtrue.rollout.evidence import ON_GOLDEN, Scored, compared
+from ringtrue.run import FIGURES, packed
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, RunType, ShadowRun, StoredJudgment, StoredResult, StoredRun, timestamp
+from ringtrue.verdict import compare
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
     from ringtrue.run import Evaluation
     from ringtrue.store import Store
     from ringtrue.verdict import Comparison, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """How good one list is for one judged query."""
-
-    rr: float
-    ndcg: float
 
 
 Feed = Callable[[str, Scored, Scored], object]
@@ -48,8 +46,6 @@ def scorer(
     """
 
     def scored(query_id: str, ids: Sequence[str]) -> Scored | None:
-        from ringtrue.measures import score
-
         grades = judged.get(query_id, {})
         if not any(grade >= rel for grade in grades.values()):
             return None
@@ -67,16 +63,6 @@ def golden_scorer(golden: GoldenSet, *, k: int = 10) -> Callable[[str, Sequence[
     return scorer(judged, rel=golden.relevance_threshold, k=k)
 
 
-def grades_of(judgments: Sequence[StoredJudgment]) -> dict[str, dict[str, int]]:
-    """Return grades by query and item from judgments of several sources; where they disagree the winning one (F-4)."""
-    from ringtrue.feedback import winning
-
-    by_query: dict[str, list[StoredJudgment]] = {}
-    for one in judgments:
-        by_query.setdefault(one.query_id, []).append(one)
-    return {query_id: {one.item_id: one.relevance for one in winning(said)} for query_id, said in by_query.items()}
-
-
 def grades_by_words(
     searches: Sequence[LoggedQuery],
     judgments: Sequence[StoredJudgment],
@@ -92,8 +78,6 @@ def grades_by_words(
     >>> grades_by_words(asked, [StoredJudgment("eq_1", "faq", 2, "implicit", "2026-03-02T12:00:00Z")])
     {'eq_1': {'faq': 2}, 'eq_2': {'faq': 2}}
     """
-    from ringtrue.feedback import text_key, winning_by_words
-
     key_of = {search.query_id: text_key(search.query) for search in searches}
     known: dict[str, dict[str, int]] = {}
     for (key, item_id), one in winning_by_words(judgments, searches, min_confidence=min_confidence).items():
@@ -118,8 +102,6 @@ def feed_for_test(
     A question counts once in a test, and once more in one begun anew (``counted_as``). Raises MissingInput where there is no
     such test, and InputError where it is of something else.
     """
-    from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
-
     measure = measure_of(found_test(store, feature_id, project=project))
     if measure not in ("mrr", "ndcg"):
         raise InputError(f"the test of '{feature_id}' is of {measure or 'differences'}; a shadow run scores mrr or ndcg")
@@ -152,13 +134,8 @@ def feed_judged(
     Judgments of live queries come after their answers, so this is run again from time to time. A test counts a question once,
     so running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
     """
-    from ringtrue.feedback import question_id
-
-    rows = [
-        row
-        for row in store.shadow_runs(project=project, feature_id=feature_id, since=since)
-        if row.error is None and has_whole_lists(row)
-    ]
+    every = store.shadow_runs(project=project, feature_id=feature_id, since=since)
+    rows = [row for row in every if row.error is None and has_whole_lists(row)]
     if not rows:
         return 0
     searches = store.queries(project=project, query_ids=[row.query_id for row in rows])
@@ -188,42 +165,6 @@ def drawn_order(feature_id: str, questions: Iterable[str]) -> list[str]:
     True
     """
     return sorted(questions, key=lambda question: hashlib.sha256(f"{feature_id}\0{question}".encode()).digest())
-
-
-def compared(
-    row: ShadowRun,
-    *,
-    k: int,
-    scores: tuple[Scored, Scored] | None = None,
-    keep: Literal["lists", "difference"] = "lists",
-) -> ShadowRun:
-    """Return a row with its C-3 figures (production first) and, where both sides are scored, the differences in quality."""
-    from ringtrue.stats import ranking_difference
-
-    control, treatment = row.control_result_ids, row.treatment_result_ids
-    found = ranking_difference(
-        control,
-        treatment,
-        k=k,
-        rr=None if scores is None else (scores[0].rr, scores[1].rr),
-        ndcg=None if scores is None else (scores[0].ndcg, scores[1].ndcg),
-    )
-    if keep == "difference":
-        control, treatment = (
-            tuple(one for one in control if one not in treatment),
-            tuple(one for one in treatment if one not in control),
-        )
-    return replace(
-        row,
-        control_result_ids=control,
-        treatment_result_ids=treatment,
-        rank_correlation=None if math.isnan(found.tau) else found.tau,
-        set_overlap=None if math.isnan(found.overlap) else found.overlap,
-        top_result_changed=found.top1_changed,
-        order_differences=found.order_differences,
-        mrr_delta=found.rr_delta,
-        ndcg_delta=found.ndcg_delta,
-    )
 
 
 def has_whole_lists(row: ShadowRun) -> bool:
@@ -257,8 +198,6 @@ def record_evaluation(
     measure the adjusted p and whether it decides. A verdict brings its own comparison, with the baseline. ``feature_id`` marks
     a candidate, ``uploaded`` a golden set that is kept nowhere: neither is about production.
     """
-    from ringtrue.run import packed  # a live system records no evaluation and should not pay for this
-
     moment = timestamp(now)
     kind: RunType = "full" if verdict is None else "regression"
     if verdict is not None:
@@ -282,8 +221,6 @@ def result_of(
     evaluation: Evaluation, run_id: str, run_type: RunType, created_at: str, comparison: Comparison | None = None
 ) -> StoredResult:
     """Return the row of an evaluation, with all that it knows; what it does not know is None."""
-    from ringtrue.run import FIGURES
-
     primary = None if comparison is None else comparison.measures[comparison.primary]
     metrics = _known(evaluation.metrics)
     figures: dict[str, Any] = {column: metrics[measure] for column, measure in FIGURES.items() if measure in metrics}
@@ -338,9 +275,6 @@ def measures_for(golden: GoldenSet) -> tuple[str, ...]:
 
 def without_constitutional(golden: GoldenSet) -> str:
     """Return the words that say that no document of a set is constitutional; '' where one is."""
-    from ringtrue.golden import version_name
-    from ringtrue.measures import Facts
-
     facts = Facts.of(golden)
     if any(facts.tier(doc_id) == "constitutional" and not facts.out_of_use(doc_id) for doc_id in facts.documents):
         return ""
@@ -363,9 +297,6 @@ def record_on_golden(
     (``question_id``), for a sequential test, in a drawn order: that of the file must not decide. Raises CannotDecide where
     the two cannot be compared: another set, or a query that only one side has scored.
     """
-    from ringtrue.feedback import question_id
-    from ringtrue.verdict import compare
-
     if set(control.scores.query_ids) != set(treatment.scores.query_ids):
         raise CannotDecide("production and candidate were not scored on the same queries; evaluate both with failed='zero'")
     found = compare(control, treatment, primary=RR)

@@ -22,17 +22,17 @@ from ringtrue.answers import ShadowSource
 from ringtrue.batching import BatchQueue
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
+from ringtrue.feedback import question_id
 from ringtrue.log.capture import query_name
 from ringtrue.log.query_log import LATEST_SEARCH, LoggedSearch
 from ringtrue.log.redact import Redactor, redactor_of
 from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
-from ringtrue.rollout.evidence import SINCE, missing_entry
+from ringtrue.rollout.evidence import SINCE, Scored, compared, missing_entry
 from ringtrue.rollout.flags import bucket
 from ringtrue.store import ShadowRun, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit
-    from ringtrue.rollout.scoring import Scored
     from ringtrue.store import Store
 
 MOST_GONE = 8
@@ -47,8 +47,8 @@ TELL_SECONDS = 300.0
 
 Keep = Literal["lists", "difference"]
 Isolate = Literal["thread", "process"]
-Scorer = Callable[[str, Sequence[str]], "Scored | None"]
-Feed = Callable[[str, "Scored", "Scored"], object]
+Scorer = Callable[[str, Sequence[str]], Scored | None]
+Feed = Callable[[str, Scored, Scored], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,9 +332,6 @@ class Shadow:
 
     def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:
         """Return a row with its C-3 figures and, for a judged query, the differences in quality."""
-        from ringtrue.feedback import question_id
-        from ringtrue.rollout.scoring import compared
-
         scores = None
         if self._scorer is not None:
             try:

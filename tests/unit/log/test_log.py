@@ -461,10 +461,13 @@ def test_l1_ids_are_unique_and_ordered_under_threads() -> None:
     assert all(map(ID.fullmatch, every))
 
 
-def test_l1_ids_stay_unique_and_ordered_when_the_clock_jumps_back() -> None:
-    namer = Namer()
+def test_l1_ids_stay_unique_and_ordered_when_the_clock_jumps_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    namer = Namer("eq_")
     clock = [1_000_000_000, 1_000_000_000, 500_000_000, 500_001_000, 2_000_000_000]
-    moments = [namer.tick(now) for now in clock]
+    ticks = iter(clock)
+    monkeypatch.setattr("time.time_ns", lambda: next(ticks))
+    moments = [namer.tick() for _ in clock]
+    monkeypatch.undo()
     names = [namer.name(moment, "pool") for moment in moments]
     assert names == sorted(set(names))
     assert [moment.clock for moment in moments] == [now // 1000 for now in clock]  # times are the clock's word
@@ -542,7 +545,7 @@ def test_l1_without_a_project_of_its_own_a_live_system_is_of_the_configured_one(
     from ringtrue.store import Flag
 
     monkeypatch.setenv("RINGTRUE_PROJECT", "bank")
-    store.set_flag(Flag("new", rollout=100, project="bank"), who="ada", at="2026-03-01T12:00:00Z")
+    store.set_flag(Flag("new", rollout=100, shadow=True, project="bank"), who="ada", at="2026-03-01T12:00:00Z")
     with QueryLog(store) as log:
         log.feedback(FeedbackEvent("ef_1", "click", "s1", "2026-03-01T12:00:00Z"))
         with log.query("pool", tool="shop") as q:
