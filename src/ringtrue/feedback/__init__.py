@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         Shown as Shown,
         attractions as attractions,
     )
-    from ringtrue.feedback.confidence import (
+    from ringtrue.feedback.detect import (
         Confidence as Confidence,
         confidences as confidences,
         to_validate as to_validate,

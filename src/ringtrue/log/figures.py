@@ -252,12 +252,11 @@ def of_the_dead(path: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        try:
+        locked = False
+        with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield os.fstat(file).st_nlink > 0  # somebody may have settled and removed it since it was listed
+            locked = True
+        yield locked and os.fstat(file).st_nlink > 0  # somebody may have settled and removed it since it was listed
     finally:
         os.close(file)
 

@@ -25,7 +25,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import fields as fields_of
 from dataclasses import replace
@@ -100,8 +100,7 @@ class QueryLog(Writer):
     ) -> None:
         self.relevance = relevance
         super().__init__(
-            _opener(store),
-            owns_store=store is None or isinstance(store, str | Path),
+            store,
             redactor=redactor_of(redact),
             folder=folder or log_folder(store),
             project=project or configured_project(),
@@ -294,8 +293,7 @@ class LoggedSearch:
         if fields:
             self._fields = {**self._fields, **_checked(fields)}
         try:
-            self._answered = read_answer(hits if self._results is None else self._results(hits))
-            self._ms = ms
+            self._answered, self._ms = read_answer(hits if self._results is None else self._results(hits)), ms
         except Exception as problem:
             # An answer that cannot be read is not an empty one; it is counted, not logged.
             self._log._reject("unreadable answer", problem, name=self._tool)
@@ -321,11 +319,8 @@ class LoggedSearch:
             return
         log = self._log
         try:
-            context = _CONTEXT.get()
-            if (whose := current()) != "user":
-                context = {**context, "traffic": whose}
-            if context:
-                self._fields = {**context, **self._fields}
+            whose = current()
+            self._fields = {**_CONTEXT.get(), **({} if whose == "user" else {"traffic": whose}), **self._fields}
             if self._answered is None:
                 if problem is None:
                     log._reject("no answer", "the search ended without answer(hits)", name=self._tool)
@@ -380,27 +375,13 @@ class Watched:
         from ringtrue.retrieve import notes, observing
 
         with LoggedSearch(self._log, text, self._tool, None, self._fields) as search:
-            if notes() is not None:  # somebody observes already, and what is seen is theirs
+            # If somebody observes already, what is seen is theirs.
+            with observing() if notes() is None else nullcontext() as seen:
                 hits = self.inner.search(text, k=k, scope=scope)
-                search.answer(hits)
-            else:
-                with observing() as seen:
-                    hits = self.inner.search(text, k=k, scope=scope)
-                search.answer(hits)
+            search.answer(hits)
+            if seen is not None:
                 search.saw(seen.root)
         return hits
-
-
-def _opener(store: Store | str | Path | None) -> Callable[[], Store]:
-    if store is None or isinstance(store, str | Path):
-
-        def opened() -> Store:
-            from ringtrue.store import Store
-
-            return Store.open(store)
-
-        return opened
-    return lambda: store
 
 
 def log_folder(store: Store | str | Path | None = None) -> Path | None:
@@ -459,9 +440,7 @@ def _text_parameter(function: Callable[..., Any], text: str | None) -> tuple[str
         if text not in names:
             raise InputError(f"{function.__name__} has no parameter '{text}'; it has {', '.join(names) or 'none'}")
         return text, names.index(text)
-    found = next((name for name in _TEXTS if name in names), None)
-    if found is None:
-        found = next((name for name in names if name not in ("self", "cls")), None)
-    if found is None:
+    found = [name for name in _TEXTS if name in names] or [name for name in names if name not in ("self", "cls")]
+    if not found:
         raise InputError(f"{function.__name__} takes no query; name the parameter with its text: @log.search(text=…)")
-    return found, names.index(found)
+    return found[0], names.index(found[0])

@@ -224,9 +224,7 @@ class InProcess:
 
     def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
         try:
-            if self._child is None:
-                self._child = self._started()
-            pipe = self._child[1]
+            _, pipe = self._child or self._started()
             pipe.send((text, options))
             if not pipe.poll(timeout):
                 self.close()
@@ -259,9 +257,8 @@ class InProcess:
         return process, ours
 
     def _end(self) -> str:
-        if self._child is None:
-            return "went away"
-        wait([self._child[0].sentinel], 1.0)
+        if self._child is not None:
+            wait([self._child[0].sentinel], 1.0)
         code = self._discard()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
@@ -275,14 +272,13 @@ class InProcess:
                 _kill_group(child[0])
 
     def close(self) -> None:
-        if self._child is not None:
-            self._discard()
+        self._discard()
 
     def _discard(self) -> int | None:
-        """Kill the process with all that it started, and return its exit code."""
-        assert self._child is not None
-        process, pipe = self._child
-        self._child = None
+        """Kill the process, if there is one, with all that it started, and return its exit code."""
+        if self._child is None:
+            return None
+        (process, pipe), self._child = self._child, None
         _kill_group(process)  # before it is reaped: its number may then be another's
         process.join(5.0)
         pipe.close()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -47,9 +47,6 @@ class Side:
     """Those that failed, fell back or ran in degraded mode."""
     p95_ms: float | None
     latencies: tuple[float, ...] = ()
-
-    def as_metadata(self) -> dict[str, Any]:
-        return {"queries": self.queries, "degraded": self.degraded, "p95_ms": self.p95_ms}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +123,19 @@ def _sides(store: Store, flag: Flag, *, now: datetime) -> tuple[Side | None, Sid
     rows = store.queries(
         project=flag.project, since=flag.stage_since, until=now, limit=min(MOST, max(NEWEST, needed)), newest=True
     )
-    on = side([row for row in rows if row.flags.get(flag.name) in ON])
-    off = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
-    return on, _last_control(store, flag) or off if flag.rollout >= 100 else off
-
-
-def _last_control(store: Store, flag: Flag) -> Side | None:
-    """Return those without the feature as they were last, when there are none left: kept with the flag, or from the log.
-
-    What is kept is of the step to everybody; where a person set the percentage by hand, those of the log before it stand in.
-    """
+    on, off = (
+        side([row for row in rows if flag.name in row.flags and (row.flags[flag.name] in ON) is has]) for has in (True, False)
+    )
+    if flag.rollout < 100:
+        return on, off
+    # Nobody is left without the feature. Those who were last are kept with the flag since the step to everybody; if a person
+    # set the percentage by hand, those of the log before it stand in.
     kept = flag.metadata.get(LAST_CONTROL)
     if kept is not None and kept.get("until", flag.stage_since) == flag.stage_since:
-        return Side(int(kept["queries"]), int(kept["degraded"]), kept["p95_ms"])
+        return on, Side(int(kept["queries"]), int(kept["degraded"]), kept["p95_ms"])
     rows = store.queries(project=flag.project, until=flag.stage_since, limit=NEWEST, newest=True)
     found = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
-    return found if found.queries else None
+    return on, found if found.queries else off
 
 
 def side(rows: Sequence[LoggedQuery]) -> Side:
@@ -161,6 +155,11 @@ class Scored:
 
     rr: float
     ndcg: float
+
+
+def both(control: Scored | None, treatment: Scored | None) -> tuple[Scored, Scored] | None:
+    """Return the scores of both sides; None unless both are known."""
+    return None if control is None or treatment is None else (control, treatment)
 
 
 def compared(
@@ -215,14 +214,14 @@ def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int 
     return ShadowSummary(
         queries=len(rows),
         failures=len(rows) - len(answered),
-        changed=_mean([float(row.order_differences > 0) for row in answered if row.order_differences is not None]),
-        top_changed=_mean([float(row.top_result_changed) for row in answered if row.top_result_changed is not None]),
-        overlap=_mean([row.set_overlap for row in answered if row.set_overlap is not None]),
-        tau=_mean([row.rank_correlation for row in answered if row.rank_correlation is not None]),
+        changed=_mean(None if row.order_differences is None else row.order_differences > 0 for row in answered),
+        top_changed=_mean(row.top_result_changed for row in answered),
+        overlap=_mean(row.set_overlap for row in answered),
+        tau=_mean(row.rank_correlation for row in answered),
         judged=len(rr),
         mrr_delta=_mean(rr),
         mrr_spread=stdev(rr) if len(rr) > 1 else None,
-        ndcg_delta=_mean([row.ndcg_delta for row in answered if row.ndcg_delta is not None]),
+        ndcg_delta=_mean(row.ndcg_delta for row in answered),
         timed=len(timed),
         control_p95_ms=before,
         treatment_p95_ms=after,
@@ -245,9 +244,9 @@ def _of_one_source(rows: Sequence[ShadowRun], enough: int) -> tuple[ShadowSource
     for row in rows:
         if row.control_latency_ms is not None and row.treatment_latency_ms is not None:
             timed.setdefault(source_of(row), []).append((row.control_latency_ms, row.treatment_latency_ms))
-    if len(timed.get("live", ())) >= enough:
-        return "live", timed["live"]
-    return max(timed.items(), key=lambda item: (len(item[1]), item[0] == "live"), default=(None, []))
+    live = timed.get("live", [])
+    most: ShadowSource | None = max(timed, key=lambda source: (len(timed[source]), source == "live"), default=None)
+    return ("live", live) if len(live) >= enough else (most, timed.get(most, []))
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
@@ -259,8 +258,10 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     return float(np.percentile(values, percent)) if len(values) else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 MISSING = "shadow.missing"

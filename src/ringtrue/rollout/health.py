@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,8 @@ from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError, RingtrueError
 from ringtrue.golden import parse_version
 from ringtrue.log.figures import living, losses
 from ringtrue.log.query_log import log_folder
-from ringtrue.retrieve import Collection, build, indexes_of, same_search
+from ringtrue.retrieve import Collection as Documents
+from ringtrue.retrieve import build, indexes_of, same_search
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
 from ringtrue.rollout.evidence import shadow_of, shadowed
@@ -27,7 +28,7 @@ from ringtrue.rollout.graduate import FAILURE_SHARE, MISSING_SHARE
 from ringtrue.store import DEFAULT_PROJECT, KeptVersion, StoredResult, result_columns
 
 if TYPE_CHECKING:
-    from ringtrue.store import ABTest, Flag, Store
+    from ringtrue.store import Flag, Store
 
 
 LOOKED_AT = 100
@@ -62,18 +63,19 @@ def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str
     """
     rows = [row for row in store.results(project=project, limit=LOOKED_AT) if of_production(row)]
     standards = list(_standards(store, project))
+    pairs = list(standards)
     if served is not None:
         standards.sort(key=lambda one: not same_search(one.retriever, served))
-        for standard in standards:
-            if any(Pair(served, standard.golden).has(row) for row in rows):
-                return Pair(served, standard.golden)
-    for standard in standards:
-        if any(standard.has(row) for row in rows):
-            return standard
+        pairs = [*(Pair(served, standard.golden) for standard in standards), *standards]
+    for pair in pairs:
+        if any(pair.has(row) for row in rows):
+            return pair
     # What stood beside a candidate in its shadow may have been replaced by it since.
     rows = [row for row in rows if row.run_type != "shadow"] or rows
     ours = [row for row in rows if served is not None and same_search(row.retriever or "", served)]
-    return _most_evaluated(ours or rows)
+    counts = Counter(Pair(row.retriever or "", set_name(row.golden)) for row in ours or rows)
+    # The first of equals is the newest, as the rows are.
+    return max(counts, key=lambda pair: counts[pair], default=None)
 
 
 def _standards(store: Store, project: str) -> Iterator[Pair]:
@@ -85,12 +87,6 @@ def _standards(store: Store, project: str) -> Iterator[Pair]:
         golden = None if row is None else row.content.get("golden")
         if row is not None and isinstance(golden, Mapping):  # one of means alone says nothing of where they come from
             yield Pair(str(row.content.get("retriever", "")), set_name(str(golden.get("version", ""))))
-
-
-def _most_evaluated(rows: Iterable[StoredResult]) -> Pair | None:
-    counts = Counter(Pair(row.retriever or "", set_name(row.golden)) for row in rows)
-    # The first of equals is the newest, as the rows are.
-    return max(counts, key=lambda pair: counts[pair], default=None)
 
 
 def set_name(golden: str | None) -> str:
@@ -115,13 +111,16 @@ class Health:
 
     @property
     def state(self) -> PartState:
-        """'wrong' where a part is, else 'unknown' where a part is, else 'ok'; parts that are not used do not count."""
-        states = {part.state for part in self.parts}
-        return "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
+        """'wrong' if a part is, else 'unknown' if a part is, else 'ok'; parts that are not used do not count."""
+        return _worst({part.state for part in self.parts})
 
     @property
     def exit_code(self) -> int:
         return {"ok": OK, "wrong": REGRESSION, "unknown": UNDECIDED, "unused": OK}[self.state]
+
+
+def _worst(states: Collection[PartState]) -> PartState:
+    return "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
 
 
 def review_and_evaluation(
@@ -178,9 +177,7 @@ def health_of(
     ours: list[StoredResult] = []
 
     def evaluations() -> list[StoredResult]:
-        every, chosen = _production_results(store, project, served)
-        results.extend(every)
-        ours.extend(chosen)
+        results[:], ours[:] = _production_results(store, project, served)
         return ours
 
     looks: dict[str, Callable[[], HealthPart | None]] = {
@@ -312,26 +309,22 @@ def _shadow(store: Store, project: str, now: datetime) -> HealthPart:
         states.add("wrong" if wrong else "unknown" if share is None else "ok")
         missing = f", {found.missing:,} missing ({gone:.0%} of the live sample)" if found.missing else ""
         lines.append(f"{flag.name}: {_counted(found.queries)}, {found.failures:,} failed{missing}")
-    state: PartState = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
-    return HealthPart("shadow", state, "; ".join(lines), figures)
+    return HealthPart("shadow", _worst(states), "; ".join(lines), figures)
 
 
 def _tests(store: Store, project: str) -> HealthPart:
     tests = store.tests(project=project)
     if not tests:
         return HealthPart("tests", "unused", "no sequential test")
-    lines = [f"{one.feature_id}: {_outcome(one)} after {_counted(decided_after(one))}" for one in tests]
+    words = {"accept-treatment": "candidate accepted", "accept-control": "candidate rejected"}
+    outcomes = [words.get(str(one.decision), "not decided" if one.status == "running" else one.status) for one in tests]
+    counted = [_counted(decided_after(one)) for one in tests]
+    lines = [f"{one.feature_id}: {came} after {many}" for one, came, many in zip(tests, outcomes, counted, strict=True)]
     figures = {
         one.feature_id: {"status": one.status, "decision": one.decision, "samples": one.sample_count, "at": one.updated_at}
         for one in tests
     }
     return HealthPart("tests", "ok", "; ".join(lines), figures)
-
-
-def _outcome(test: ABTest) -> str:
-    """Return what a test has come to, in words."""
-    words = {"accept-treatment": "candidate accepted", "accept-control": "candidate rejected"}
-    return words.get(str(test.decision), "not decided" if test.status == "running" else test.status)
 
 
 def _counted(queries: int) -> str:
@@ -361,16 +354,12 @@ def _index(folder: Path | None, retriever: str) -> HealthPart:
         return HealthPart("index", "unused", "no folder was named")
     if not folder.is_dir():
         return HealthPart("index", "wrong", f"{folder} is not there")
-    collection = Collection(folder)
+    collection = Documents(folder)
     if collection.unfinished:
         return HealthPart("index", "wrong", f"the last ingest into {folder} did not finish; run it again")
     behind = {index.folder.name: index.pending() for index in indexes_of(build(retriever, collection))}
-    figures = {"documents": len(collection), "behind": behind}
     late = [f"{name} lacks {count:,}" for name, count in behind.items() if count]
-    if late:
-        return HealthPart(
-            "index", "wrong", f"{len(collection):,} documents; {', '.join(late)}; the next search brings it up", figures
-        )
-    return HealthPart(
-        "index", "ok" if len(collection) else "wrong", f"{len(collection):,} documents, every index up to date", figures
-    )
+    says = f"; {', '.join(late)}; the next search brings it up" if late else ", every index up to date"
+    state: PartState = "wrong" if late or not len(collection) else "ok"
+    figures = {"documents": len(collection), "behind": behind}
+    return HealthPart("index", state, f"{len(collection):,} documents{says}", figures)

@@ -18,7 +18,7 @@ from ringtrue.feedback import question_id, text_key, winning_by_words
 from ringtrue.golden import version_name
 from ringtrue.measures import Facts, score
 from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
-from ringtrue.rollout.evidence import ON_GOLDEN, Scored, compared
+from ringtrue.rollout.evidence import ON_GOLDEN, Scored, both, compared
 from ringtrue.run import FIGURES, packed
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, RunType, ShadowRun, StoredJudgment, StoredResult, StoredRun, timestamp
 from ringtrue.verdict import compare
@@ -147,9 +147,9 @@ def feed_judged(
         asked = question.get(row.query_id)
         if asked is None or asked in found:
             continue
-        control, treatment = scored(row.query_id, row.control_result_ids), scored(row.query_id, row.treatment_result_ids)
-        if control is not None and treatment is not None:
-            found[asked] = control, treatment
+        scores = both(*(scored(row.query_id, ids) for ids in (row.control_result_ids, row.treatment_result_ids)))
+        if scores is not None:
+            found[asked] = scores
     for asked in drawn_order(feature_id, found):
         feed(asked, *found[asked])
     return len(found)
@@ -223,6 +223,8 @@ def result_of(
     """Return the row of an evaluation, with all that it knows; what it does not know is None."""
     primary = None if comparison is None else comparison.measures[comparison.primary]
     metrics = _known(evaluation.metrics)
+    # Answers from the cache took their time when they were made, not now.
+    latency = {part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}
     figures: dict[str, Any] = {column: metrics[measure] for column, measure in FIGURES.items() if measure in metrics}
     figures |= evaluation.figures
     return StoredResult(
@@ -234,10 +236,7 @@ def result_of(
         golden=evaluation.setup.golden.version,
         retriever=evaluation.setup.retriever,
         intervals={name: ends for name, ends in evaluation.intervals.items() if not math.isnan(sum(ends))},
-        # Answers from the cache took their time when they were made, not now.
-        latency_ms={}
-        if evaluation.cached
-        else _known({part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}),
+        latency_ms={} if evaluation.cached else _known(latency),
         deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
         p_value=None if primary is None else primary.p_adjusted,
         is_significant=None if comparison is None else comparison.verdict != "not enough evidence",
@@ -302,18 +301,11 @@ def record_on_golden(
     found = compare(control, treatment, primary=RR)
     moment = timestamp(now)
     # One name per pair: a query counts once for a feature, but every run on the golden corpus is a new one.
-    names = f"golden-{feature_id}-{moment}-production", f"golden-{feature_id}-{moment}-candidate"
+    names = [f"golden-{feature_id}-{moment}-{side}" for side in ("production", "candidate")]
     rows = tuple(_rows(feature_id, control, treatment, moment, project))
-    sides = (control, None, None), (treatment, found, names[0])
-    results = [
-        replace(
-            result_of(one, name, "shadow", moment, comparison),
-            project=project,
-            feature_id=feature_id,
-            control_run_id=control_run_id,
-        )
-        for name, (one, comparison, control_run_id) in zip(names, sides, strict=True)
-    ]
+    production = result_of(control, names[0], "shadow", moment)
+    candidate = replace(result_of(treatment, names[1], "shadow", moment, found), control_run_id=names[0])
+    results = [replace(one, project=project, feature_id=feature_id) for one in (production, candidate)]
     for result in results:
         store.add_result(result)
     store.add_shadow_runs(rows)
@@ -321,9 +313,9 @@ def record_on_golden(
         texts = {query.query_id: query.text for query in control.queries}
         scored: dict[str, tuple[Scored, Scored]] = {}
         for query_id in control.scores.query_ids:
-            before, after = _scored(control, query_id), _scored(treatment, query_id)
-            if before is not None and after is not None:
-                scored.setdefault(question_id(texts[query_id]), (before, after))
+            scores = both(_scored(control, query_id), _scored(treatment, query_id))
+            if scores is not None:
+                scored.setdefault(question_id(texts[query_id]), scores)
         for asked in drawn_order(feature_id, scored):
             feed(asked, *scored[asked])
     return OnGolden(results[0], results[1], rows)
@@ -348,8 +340,7 @@ def _rows(feature_id: str, control: Evaluation, treatment: Evaluation, moment: s
             source="golden",
         )
         if other.error is None:
-            sides = [_scored(one, ranking.query_id) for one in (control, treatment)]
-            scores = None if sides[0] is None or sides[1] is None else (sides[0], sides[1])
+            scores = both(_scored(control, ranking.query_id), _scored(treatment, ranking.query_id))
             row = compared(row, k=ANSWERS, scores=scores)
         rows.append(row)
     return rows

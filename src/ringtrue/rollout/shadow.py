@@ -7,6 +7,7 @@ error. A candidate that keeps hanging or dying pauses the shadow run, which says
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -27,7 +28,7 @@ from ringtrue.log.capture import query_name
 from ringtrue.log.query_log import LATEST_SEARCH, LoggedSearch
 from ringtrue.log.redact import Redactor, redactor_of
 from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
-from ringtrue.rollout.evidence import SINCE, Scored, compared, missing_entry
+from ringtrue.rollout.evidence import SINCE, Scored, both, compared, missing_entry
 from ringtrue.rollout.flags import bucket
 from ringtrue.store import ShadowRun, timestamp
 
@@ -161,13 +162,12 @@ class Shadow:
         self._lock = threading.Lock()
         self._tally: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
-        self._gone_in_a_row = 0
+        self._gone_in_a_row, self._closed = 0, False
         self._paused: str | None = None
         self._stopped: str | None = None
+        self._problem: str | None = None
         self._since = ""
         """Since when the flag's candidate is what it is; stored with each row."""
-        self._problem: str | None = None
-        self._closed = False
         self._looked_at = self._told_at = float("-inf")
         self._process = os.getpid()
         self._rows.start()
@@ -233,14 +233,12 @@ class Shadow:
         options = _options(k, None if scope is None else dict(scope), None if session is None else tuple(session))
         job = _Job(query_id, text, options, tuple(control), control_ms)
         with self._lock:
-            taken = not self._closed and self._paused is None and self._stopped is None
+            wanted = not self._closed and self._stopped is None
+            taken = wanted and self._paused is None and not self._jobs.full()  # only here, with the lock held, jobs are added
             if taken:
-                try:
-                    self._jobs.put_nowait(job)
-                except queue.Full:
-                    taken = False
+                self._jobs.put_nowait(job)
             self._tally.update({"asked": 1, "sampled": 1, "waiting" if taken else "dropped": 1})
-            if not taken and not self._closed and self._stopped is None:
+            if wanted and not taken:
                 self._missing["dropped"] += 1  # after a stop that somebody wanted nothing is missing
         return taken
 
@@ -305,17 +303,9 @@ class Shadow:
         if error is not None and reply.kind is not None:
             error = self._failure(error, reply.kind)
         row = ShadowRun(
-            query_id=job.query_id,
-            feature_id=self.feature_id,
-            created_at=self._clock().isoformat(),
-            control_result_ids=control,
-            treatment_result_ids=reply.ids,
-            project=self.project,
-            control_latency_ms=job.control_ms,
-            treatment_latency_ms=reply.ms,
-            error=error,
-            source=self.source,
-        )
+            job.query_id, self._clock().isoformat(), control, reply.ids, feature_id=self.feature_id, project=self.project,
+            control_latency_ms=job.control_ms, treatment_latency_ms=reply.ms, error=error, source=self.source,
+        )  # fmt: skip
         if error is None:
             row = self._compared(row, job.text, k=job.options["k"])
         kept = int(self._rows.put(row, size=0))
@@ -333,15 +323,13 @@ class Shadow:
     def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:
         """Return a row with its C-3 figures and, for a judged query, the differences in quality."""
         scores = None
-        if self._scorer is not None:
-            try:
-                sides = self._scorer(row.query_id, row.control_result_ids), self._scorer(row.query_id, row.treatment_result_ids)
-                if sides[0] is not None and sides[1] is not None:
-                    scores = (sides[0], sides[1])
-                    if self._feed is not None:
-                        self._feed(question_id(text), *scores)
-            except Exception as problem:
-                self._add(problem=self._said(problem))
+        try:
+            if self._scorer is not None:
+                scores = both(*(self._scorer(row.query_id, ids) for ids in (row.control_result_ids, row.treatment_result_ids)))
+            if scores is not None and self._feed is not None:
+                self._feed(question_id(text), *scores)
+        except Exception as problem:
+            self._add(problem=self._said(problem))
         return compared(row, k=k, scores=scores, keep=self._keep)
 
     def _save(self, batch: Sequence[ShadowRun | None]) -> None:
@@ -406,13 +394,11 @@ class Shadow:
 
     def _drop_waiting(self) -> None:
         """Empty the queue; the lock is held."""
-        while True:
-            try:
+        with contextlib.suppress(queue.Empty):
+            while True:
                 self._jobs.get_nowait()
-            except queue.Empty:
-                return
-            self._tally.update({"waiting": -1, "dropped": 1})
-            self._missing["dropped"] += 1
+                self._tally.update({"waiting": -1, "dropped": 1})
+                self._missing["dropped"] += 1
 
     def _miss(self, **changes: int) -> None:
         """Count sampled queries of which nothing will be stored."""
@@ -438,6 +424,7 @@ def _logged_as(around: LoggedSearch | None) -> str | None:
 
 
 def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, workers: int, waiting: int, keep: str) -> None:
+    places = f"workers={workers!r} and waiting={waiting!r}; at least 1 worker, and a place in the queue for each"
     for wrong, why in (
         (not 0 <= sample <= 1, f"sample={sample!r} is not a share; write one from 0 to 1, like 0.10"),
         (not timeout > 0, f"timeout={timeout!r} gives no time; write seconds above 0"),
@@ -445,10 +432,7 @@ def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, w
         (keep not in ("lists", "difference"), f"keep={keep!r} is not known; write 'lists' or 'difference'"),
         (memory is not None and isolate == "thread", "memory= cannot be held to in a thread; add isolate='process'"),
         (memory is not None and memory < 1, f"memory={memory!r} is not a number of bytes; write one above 0"),
-        (
-            workers < 1 or waiting < workers,
-            f"workers={workers!r} and waiting={waiting!r}; at least 1 worker, and a place in the queue for each",
-        ),
+        (workers < 1 or waiting < workers, places),
     ):
         if wrong:
             raise InputError(why)

@@ -54,7 +54,7 @@ class LibraryStore(Base):
 
         Raises InputError if that version holds something else: what was measured with it must stay what it was.
         """
-        return self._save(GOLDEN_SET, row, _taken("golden set", row))
+        return self._save(GOLDEN_SET, row, f"golden set {row.name!r} has another version {row.version!r} already")
 
     def golden_set(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredGoldenSet | None:
         """Return a version of a golden set, the one that was saved last unless named; None if there is none."""
@@ -66,7 +66,7 @@ class LibraryStore(Base):
 
     def save_baseline(self, row: StoredBaseline) -> bool:
         """Keep a version of a baseline; return and raise as for golden sets."""
-        return self._save(BASELINE, row, _taken("baseline", row))
+        return self._save(BASELINE, row, f"baseline {row.name!r} has another version {row.version!r} already")
 
     def baseline(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredBaseline | None:
         """Return a version of a baseline, the one that was saved last unless named; None if there is none."""
@@ -110,7 +110,7 @@ class LibraryStore(Base):
 
         Raises InputError if the run id has other content: runs are kept as they were.
         """
-        return self._save(RUN, row, f"run {row.run_id!r} has other content already; give the run a new id")
+        return self._save(RUN, row, f"run {row.run_id!r} has other content already")
 
     def run(self, run_id: str, *, project: str = DEFAULT_PROJECT) -> StoredRun | None:
         """Return an evaluation with its rankings; None if there is none of that run id."""
@@ -123,15 +123,12 @@ class LibraryStore(Base):
             return {row.run_id: row.name for row in connection.execute(found)}
 
     def _save(self, form: Form[Any], record: Any, refusal: str) -> bool:
-        new = form.row(record)
-        with self._writing() as connection:
-            if insert(connection, form.table, [new]):
-                return True
-            this = [form.table.c[name] == new[name] for name in form.key]
-            there = connection.execute(select(form.table).where(*this)).mappings().one()
+        if self._add(form, [record]):
+            return True
+        there = self._one(form, record.project, **{name: getattr(record, name) for name in form.key[1:]})
         # Saved again later, or with its keys in another order, it is the same.
-        if form.read(there) != form.read({**new, "created_at": there["created_at"]}):
-            raise InputError(refusal)
+        if there is not None and there != form.read({**form.row(record), "created_at": there.created_at}):
+            raise InputError(f"{refusal}; give it a new {form.key[-1].replace('run_id', 'id')}")
         return False
 
     def _version(self, form: Form[Record], name: str, version: str | None, project: str) -> Record | None:
@@ -145,10 +142,6 @@ class LibraryStore(Base):
         with self._reading() as connection:
             found = connection.execute(select(*columns).where(*where).order_by(table.name, table.id.desc()))
             return [KeptVersion(*row) for row in found]
-
-
-def _taken(what: str, record: StoredGoldenSet | StoredBaseline) -> str:
-    return f"{what} {record.name!r} has another version {record.version!r} already; give it a new version"
 
 
 class ReviewStore(Base):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import get_args
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import func, select
 
 from ringtrue.answers import JobState, Scope
 from ringtrue.errors import InputError, nearest
@@ -45,13 +45,13 @@ class KeyStore(Base):
 
         Raises InputError for a key without a name or a scope, a scope that is none, or an end in the past or too far ahead.
         """
-        end = None if expires_at is None else timestamp(expires_at)
-        if end is not None and end <= timestamp(now):
+        at, end = timestamp(now), None if expires_at is None else timestamp(expires_at)
+        latest = timestamp(datetime.fromisoformat(at) + timedelta(days=MOST_KEY_DAYS))
+        if end is not None and end <= at:
             raise InputError(f"a key that ends at {end} would never open anything; choose a later time")
-        latest = timestamp(datetime.fromisoformat(timestamp(now)) + timedelta(days=MOST_KEY_DAYS))
         if end is not None and end > latest:
             raise InputError(f"a key that ends at {end} lasts longer than {MOST_KEY_DAYS:,} days; choose a time until {latest}")
-        key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), timestamp(now), project=project, expires_at=end)
+        key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), at, project=project, expires_at=end)
         token = PREFIX + secrets.token_urlsafe(32)
         return self.add_key(key, token), token
 
@@ -192,12 +192,9 @@ class HistoryStore(Base):
         ``labels`` takes those that have all of these labels, whatever else they have. ``limit`` takes the last ones.
         """
         table = HISTORY.table.c
-        labelled = (self._labelled(name, value) for name, value in (labels or {}).items())
+        # Inside a label's own text a quotation mark has a backslash before it, so that these are found as whole labels only.
+        parts = [f"{json.dumps(words(name))}:{json.dumps(words(value))}" for name, value in (labels or {}).items()]
+        find = func.instr if self.address.sqlite is not None else func.strpos
+        labelled = [find(table.labels, part) > 0 for part in parts]
         where = self._where(HISTORY, project, *labelled, since=since, until=until, series=series)
         return self._all(HISTORY, where, table.at.desc(), table.labels.desc(), limit=limit)[::-1]
-
-    def _labelled(self, name: str, value: str) -> ColumnElement[bool]:
-        # Inside a label's own text a quotation mark has a backslash before it, so that this is found as a whole label only.
-        label = f"{json.dumps(words(name))}:{json.dumps(words(value))}"
-        find = func.instr if self.address.sqlite is not None else func.strpos
-        return find(HISTORY.table.c.labels, label) > 0

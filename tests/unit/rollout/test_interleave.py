@@ -320,7 +320,7 @@ def test_s3_the_command_weighs_the_log_of_a_feature(ringtrue: Callable[..., Any]
         ((), "name two runs"),
         (("--query", "q9"), "no query 'q9'"),
         (("--feature", "rerank"), "leave out runs"),
-        (("--clicks", "clicks.run"), "no table of clicks"),
+        (("--clicks", "clicks.run"), "is not a table of clicks"),
         (("--method", "balanced"), "team-draft"),
     ],
 )
