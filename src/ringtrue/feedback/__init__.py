@@ -6,8 +6,6 @@ from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
     from ringtrue.feedback.bias import (
-        Attraction as Attraction,
-        Examination as Examination,
         Shown as Shown,
         attractions as attractions,
     )
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
     )
     from ringtrue.feedback.triggers import (
         LearnedTriggers as LearnedTriggers,
-        Lesson as Lesson,
-        Phrase as Phrase,
         Rehearsal as Rehearsal,
         learn_from_log as learn_from_log,
         learn_from_selection as learn_from_selection,

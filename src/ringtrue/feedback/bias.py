@@ -110,8 +110,11 @@ def attractions(shown: Iterable[Shown]) -> tuple[Examination, dict[Pair, Attract
     looks: Floats = np.bincount(cells.pair, weights=cells.shown * theta[cells.rank], minlength=size).astype(np.float64)
     mean = min(1.0, float(clicks.sum() / looks.sum()))
     # An item may have more clicks than its ranks are worth looks; no rate is above 1.
-    rate = np.minimum(1.0, (clicks + PRIOR * mean) / (looks + PRIOR))
-    sure = _wilson_low(rate, np.asarray(looks + PRIOR))
+    n = looks + PRIOR
+    rate = np.minimum(1.0, (clicks + PRIOR * mean) / n)
+    # Wilson (1927): the lower end of a share's interval, which stays above 0 and needs no large n.
+    spread = SURE * np.sqrt(rate * (1 - rate) / n + SURE**2 / (4 * n * n))
+    sure = np.maximum(0.0, (rate + SURE**2 / (2 * n) - spread) / (1 + SURE**2 / n))
     return curve, {
         pair: Attraction(int(clicks[i]), int(times[i]), float(looks[i]), float(rate[i]), float(sure[i]))
         for i, pair in enumerate(cells.pairs)
@@ -186,10 +189,3 @@ def _position_based(cells: _Cells, groups: Ints) -> Floats:
         if step < SETTLED:
             break
     return theta
-
-
-def _wilson_low(rate: Floats, n: Floats) -> Floats:
-    """Wilson (1927): the lower end of a share's interval, which stays above 0 and needs no large n."""
-    z = SURE
-    spread = np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return np.asarray(np.maximum(0.0, (rate + z * z / (2 * n) - z * spread) / (1 + z * z / n)))

@@ -20,6 +20,7 @@ import re
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from sys import getsizeof
@@ -220,21 +221,18 @@ def _id_and_score(item: Any) -> tuple[str, float]:
     if isinstance(item, Mapping):
         inner = item.get("document", item)
         found = _first(item, IDS) or (_first(inner, IDS) if isinstance(inner, Mapping) else None)
-        return _known(found, item), _number(_first(item, SCORES))
-    found = next((value for name in IDS if (value := getattr(item, name, None)) is not None), None)
-    if found is None and isinstance(metadata := getattr(item, "metadata", None), Mapping):
-        found = _first(metadata, IDS)  # a document of LangChain may have its id there
-    if found is None and (inner := getattr(item, "node", None) or getattr(item, "document", None)) is not None:
-        return _id_and_score(inner)[0], _number(getattr(item, "score", None))
-    return _known(found, item), _number(getattr(item, "score", None))
-
-
-def _known(doc_id: Any, item: Any) -> str:
-    if doc_id is None:
+        score = _first(item, SCORES)
+    else:
+        found, score = _first({name: getattr(item, name, None) for name in IDS}, IDS), getattr(item, "score", None)
+        if found is None and isinstance(metadata := getattr(item, "metadata", None), Mapping):
+            found = _first(metadata, IDS)  # a document of LangChain may have its id there
+        if found is None and (inner := getattr(item, "node", None) or getattr(item, "document", None)) is not None:
+            found = _id_and_score(inner)[0]
+    if found is None:
         raise InputError(
             f"a hit of type {type(item).__name__} has no id; give the log results=, which returns ids or (id, score)"
         )
-    return str(doc_id)
+    return str(found), _number(score)
 
 
 def _first(item: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -258,25 +256,21 @@ def stages_of(seen: Seen | None) -> tuple[tuple[StageLogged, ...], dict[str, flo
 
     if seen is None:
         return (), {}
-    figures: list[StageLogged] = []
-    base = seen.base if isinstance(seen, Stepped) else seen
+    base, steps = (seen.base, seen.steps) if isinstance(seen, Stepped) else (seen, ())
+    before = len(base.hits)
+    figures = [StageLogged("candidate", before, before, base.ms)]
     if isinstance(base, Fused):
         spent = sum(channel.ms for channel in base.channels)
         listed = sum(len(channel.hits) for channel in base.channels)
-        figures.append(StageLogged("candidate", listed, len(base.order), spent))
-        figures.append(StageLogged("fusion", len(base.order), len(base.hits), max(0.0, base.ms - spent)))
-    else:
-        figures.append(StageLogged("candidate", len(base.hits), len(base.hits), base.ms))
-    if isinstance(seen, Stepped):
-        before = len(base.hits)
-        for step in seen.steps:
-            name = STAGES.get(step.name.split("(")[0], step.name)
-            figures.append(StageLogged(name, before, len(step.hits), step.ms))
-            before = len(step.hits)
-    latency: dict[str, float] = {}
+        fused = StageLogged("fusion", len(base.order), before, max(0.0, base.ms - spent))
+        figures = [StageLogged("candidate", listed, len(base.order), spent), fused]
+    for step in steps:
+        figures.append(StageLogged(STAGES.get(step.name.split("(")[0], step.name), before, len(step.hits), step.ms))
+        before = len(step.hits)
+    latency: Counter[str] = Counter()
     for figure in figures:
-        latency[figure.name] = latency.get(figure.name, 0.0) + figure.ms
-    return tuple(figures), latency
+        latency[figure.name] += figure.ms  # type: ignore[assignment]  # a counter adds up any numbers
+    return tuple(figures), dict(latency)
 
 
 def weight(row: LoggedQuery | FeedbackEvent) -> int:

@@ -175,24 +175,22 @@ def export_rows(rows: Iterable[Row], path: str | Path) -> int:
     if kind == "jsonl":
         with place.open("w", encoding="utf-8", errors="backslashreplace") as file:
             return sum(bool(file.write(line_of(row) + "\n")) for row in rows)
-    table = [_flat(row) for row in rows]
+    # A cell is a text or a number: structures are JSON.
+    table = [
+        {
+            name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | tuple) else value
+            for name, value in (
+                data_of(row) | ({"result_count": row.result_count} if isinstance(row, LoggedQuery) else {})
+            ).items()
+        }
+        for row in rows
+    ]
     names = tuple(dict.fromkeys(name for row in table for name in row)) or ("query_id",)
     if kind == "csv":
         write_rows(names, [tuple(map(row.get, names)) for row in table], place, "csv")
     else:
         _parquet(names, table, place)
     return len(table)
-
-
-def _flat(row: Row) -> dict[str, Any]:
-    """Return a row as cells: structures as JSON, so that a cell is a text or a number."""
-    data = data_of(row)
-    if isinstance(row, LoggedQuery):
-        data["result_count"] = row.result_count
-    return {
-        name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | tuple) else value
-        for name, value in data.items()
-    }
 
 
 def _parquet(names: Sequence[str], table: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -86,11 +86,8 @@ class Counts:
     @property
     def untold(self) -> dict[str, int]:
         """Lost, dropped and refused events that the audit trail does not tell of yet."""
-        return {
-            "lost": self.lost - self.told.get("lost", 0),
-            "dropped": self.dropped - self.told.get("dropped", 0),
-            "refused": sum(self.untold_reasons.values()),
-        }
+        lost, dropped = self.lost - self.told.get("lost", 0), self.dropped - self.told.get("dropped", 0)
+        return {"lost": lost, "dropped": dropped, "refused": sum(self.untold_reasons.values())}
 
     @property
     def untold_reasons(self) -> dict[str, int]:
@@ -289,8 +286,8 @@ class LogFigures:
     first: str | None
     last: str | None
     total: Figures
-    tools: Mapping[str, Figures] = field(default_factory=dict)
-    intents: Mapping[str, int] = field(default_factory=dict)
+    tools: Mapping[str, Figures]
+    intents: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -359,10 +356,9 @@ def losses(store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetim
 
     Every entry tells of what came since the one before, so that they add up.
     """
-    found: Counter[str] = Counter()
+    details = [entry.detail for entry in store.audit(project=project, what=LOST, since=since)]
     reasons: Counter[str] = Counter()
-    for entry in store.audit(project=project, what=LOST, since=since):
-        for name in ("lost", "dropped", "refused"):
-            found[name] += int(entry.detail.get(name, 0))
-        reasons.update(entry.detail.get("reasons", {}))
-    return Losses(found["lost"], found["dropped"], found["refused"], dict(reasons.most_common()))
+    for detail in details:
+        reasons.update(detail.get("reasons", {}))
+    lost, dropped, refused = (sum(int(detail.get(name, 0)) for detail in details) for name in ("lost", "dropped", "refused"))
+    return Losses(lost, dropped, refused, dict(reasons.most_common()))

@@ -121,11 +121,9 @@ def record_feedback(store: Store, events: Sequence[FeedbackEvent], *, window: ti
 
 def linked(store: Store, events: Sequence[FeedbackEvent], *, window: timedelta = WINDOW) -> list[FeedbackEvent]:
     """Return events linked to the searches in the store; nothing is written. Raises InputError as check_event does."""
-    for event in events:
-        check_event(event)
+    named = link_named(store, [check_event(event) for event in events])
     return [
-        link(event, _searches_for(store, event, window), window=window) if event.query_id is None else event
-        for event in link_named(store, events)
+        link(event, _searches_for(store, event, window), window=window) if event.query_id is None else event for event in named
     ]
 
 
@@ -176,9 +174,8 @@ def _linked(event: FeedbackEvent, shelf: _Shelf, window: timedelta) -> FeedbackE
     if event.item_id is None:
         return event
     at = instant(event.created_at)
-    for kind in ("prompt_id", "trace_id"):
-        value = event.metadata.get(kind)
-        rows = shelf.showing(event.item_id, event.project, kind, str(value)) if value else []
+    for kind, value in sorted(_ids(event.metadata)):  # the prompt before the trace
+        rows = shelf.showing(event.item_id, event.project, kind, value)
         if rows:
             # The id is certain, clocks of two machines are not: a search that seems to come later still is the one.
             before = [query for moment, query in rows if moment <= at]

@@ -238,10 +238,14 @@ class QueryLog(Writer):
         ``fingerprint`` says which retriever answered, in your own words. Unless given, it is the whole expression that the
         retriever was built from; any other retriever gets its name and a hash of its code and settings.
         """
-        from ringtrue.retrieve import as_retriever
+        from ringtrue.retrieve import as_retriever, expression_of
+        from ringtrue.run import subject_of
 
         inner = as_retriever(retriever)
-        known = {"retriever": fingerprint or _identity(retriever), "fusion_weights": getattr(inner, "weights", {})}
+        if fingerprint is None and (fingerprint := expression_of(retriever)) is None:
+            found = subject_of(retriever, collection=lambda: None)  # type: ignore[arg-type, return-value]  # none is needed
+            fingerprint = f"{found.name}#{found.fingerprint[:8]}"
+        known = {"retriever": fingerprint, "fusion_weights": getattr(inner, "weights", {})}
         return Watched(self, inner, tool, {**known, **_checked(fields)})
 
     @contextmanager
@@ -402,17 +406,6 @@ def log_folder(store: Store | str | Path | None = None) -> Path | None:
     # Without the driver and the password, which may change while the database stays the same.
     plain = re.sub(r"^postgres(ql)?(\+\w+)?://", "", re.sub(r"(?<=//)([^:@/]*):[^@]*@", r"\1@", text)).replace(":***@", "@")
     return cache_folder() / "log" / hashlib.sha256(plain.encode()).hexdigest()[:16]
-
-
-def _identity(retriever: Any) -> str:
-    """Return what tells a retriever from others: its whole expression, or its name with a hash of its code and settings."""
-    from ringtrue.retrieve import expression_of
-    from ringtrue.run import subject_of
-
-    if (text := expression_of(retriever)) is not None:
-        return text
-    found = subject_of(retriever, collection=lambda: None)  # type: ignore[arg-type, return-value]  # no expression needs one
-    return f"{found.name}#{found.fingerprint[:8]}"
 
 
 def _as_text(asked: object) -> str:

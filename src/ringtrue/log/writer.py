@@ -270,28 +270,24 @@ class Writer:
             self._held = [row for row in self._held if id(row) not in gone]
 
         try:
-            self._store_rows(self._held, settled, about_to=lambda part: self._tally.begin(_mark(part)))
+            self._store_rows(self._held, settled, marked=True)
             self._failures = 0
         except Exception as problem:
             self._failed(problem)
 
-    def _store_rows(
-        self,
-        rows: Sequence[Row],
-        settled: Callable[[Sequence[Row], str], None],
-        *,
-        about_to: Callable[[Sequence[Row]], None] = lambda part: None,
-    ) -> None:
+    def _store_rows(self, rows: Sequence[Row], settled: Callable[[Sequence[Row], str], None], *, marked: bool = False) -> None:
         """Write rows; raises the database's complaint if it takes no row.
 
-        ``settled`` gets rows with ``written``, or with ``DATABASE`` if the database refuses them.
+        ``settled`` gets rows with ``written``, or with ``DATABASE`` if the database refuses them. If ``marked``, the tally
+        notes each batch before it is sent.
         """
         store = self._opened()
         proven = False
 
         def write(part: Sequence[Row]) -> None:
             nonlocal proven
-            about_to(part)
+            if marked:
+                self._tally.begin(_mark(part))
             if isinstance(part[0], LoggedQuery):
                 store.add_queries(part)  # type: ignore[arg-type]
             else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.review.pairs import BacklogRow as BacklogRow, Week as Week, backlog_rows as backlog_rows
+    from ringtrue.review.pairs import backlog_rows as backlog_rows
     from ringtrue.review.pairs import chosen as chosen, grouped as grouped, weekly_flow as weekly_flow
     from ringtrue.review.agreement import Coefficient as Coefficient, RatingTable as RatingTable
     from ringtrue.review.agreement import coefficients as coefficients, equal_share as equal_share, in_words as in_words
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
         GUIDELINES as GUIDELINES,
         RESERVED as RESERVED,
         Publication as Publication,
-        Rater as Rater,
         ReviewQueue as ReviewQueue,
     )
-    from ringtrue.review.refresh import Progress as Progress, Situation as Situation, propose_from_log as propose_from_log
+    from ringtrue.review.refresh import Situation as Situation, propose_from_log as propose_from_log
 else:
     __getattr__, __dir__ = on_first_use(__name__)

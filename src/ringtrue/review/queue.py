@@ -196,15 +196,14 @@ class ReviewQueue:
     def reject(self, key: str, *, reviewer: str, now: datetime, why: str = "") -> ReviewItem:
         """Take a pair out because nobody should judge it: a text with personal data, or no question at all."""
         reviewer = _named(reviewer)
-        item = self.find(key)
-        if item.state == "published":
-            raise InputError(f"pair '{key}' is published; what was released stays")
         facts = {"rejected_by": reviewer, "rejected_at": timestamp(now), "why": why}
 
-        def close(item: ReviewItem) -> ReviewItem | None:
-            closed = replace(_freed(item), state="rejected", metadata={**item.metadata, **facts})
-            return None if item.state == "published" else closed
+        def close(item: ReviewItem) -> ReviewItem:
+            if item.state == "published":
+                raise InputError(f"pair '{key}' is published; what was released stays")
+            return replace(_freed(item), state="rejected", metadata={**item.metadata, **facts})
 
+        self.find(key)
         return self._change(key, close) or self.find(key)
 
     def undo(self, reviewer: str) -> ReviewItem | None:
@@ -225,7 +224,10 @@ class ReviewQueue:
             return None
         _, key, spelled = max(said)
         if key in rejected:
-            self._change(key, _reopened)
+            facts = {
+                name: one for name, one in items[key].metadata.items() if name not in ("rejected_by", "rejected_at", "why")
+            }
+            self._change(key, lambda item: replace(item, state="pending_review", metadata=facts))
         else:
             self.store.delete_rating(key, spelled, project=self.project)
         return self._recount(key, reviewer)
@@ -290,18 +292,15 @@ class ReviewQueue:
         return {keys[pair]: raters for pair, raters in by_pair(self.ratings(items)).items()}
 
     def _settle(self, items: Sequence[ReviewItem], *, rule: Rule, adjudicator: str | None) -> dict[tuple[str, str], int]:
-        """Return one grade per pair by a rule; under 'adjudicated' also what was settled where pairs name who did it."""
+        """Return one grade per pair by a rule; under 'adjudicated' also what was settled if pairs name who did it."""
         if not items:
             return {}
-        ratings = self.ratings(items)
-        if rule != "adjudicated":
-            return settle(ratings, rule=rule, adjudicator=adjudicator)
-        decided = decided_by(items, self.said(items), rater_name(adjudicator or ""))
-        if not decided and adjudicator is None:
-            return settle(ratings, rule=rule)
-        open_ones = [one for one in ratings if (one.query_id, one.doc_id) not in decided]
-        grades = {pair: rating.grade for pair, rating in decided.items()}
-        return grades | settle(open_ones, rule=rule, adjudicator=adjudicator or "an adjudicator")
+        decided: dict[tuple[str, str], Rating] = {}
+        if rule == "adjudicated":
+            decided = decided_by(items, self.said(items), rater_name(adjudicator or ""))
+        open_ones = [one for one in self.ratings(items) if (one.query_id, one.doc_id) not in decided]
+        by = adjudicator or ("an adjudicator" if decided else None)
+        return {pair: rating.grade for pair, rating in decided.items()} | settle(open_ones, rule=rule, adjudicator=by)
 
     def _mine(self, golden: GoldenSet) -> list[ReviewItem]:
         """Return the approved pairs that can go into a set."""
@@ -429,8 +428,3 @@ def _digest(text: str) -> bytes:
 
 def _freed(item: ReviewItem) -> ReviewItem:
     return replace(item, reserved_by=None, reserved_until=None)
-
-
-def _reopened(item: ReviewItem) -> ReviewItem | None:
-    facts = {name: value for name, value in item.metadata.items() if name not in ("rejected_by", "rejected_at", "why")}
-    return replace(item, state="pending_review", metadata=facts)

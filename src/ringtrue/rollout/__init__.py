@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from ringtrue.rollout.candidate import Described as Described
     from ringtrue.rollout.evidence import (
         compared as compared,
-        Evidence as Evidence,
         gather as gather,
-        missing_of as missing_of,
         Scored as Scored,
         shadow_of as shadow_of,
         summarise as summarise,
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
         is_on as is_on,
         only_forced as only_forced,
         overrides as overrides,
-        PRESETS as PRESETS,
     )
     from ringtrue.rollout.graduate import (
         decide as decide,

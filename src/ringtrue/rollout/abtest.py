@@ -302,23 +302,21 @@ def _record(store: Store, feature_id: str, query_id: str, reported: tuple[float,
             raise _NotCounted(f"the test is {test.status}")
         return _advanced(test, query_id, reported, now=now)
 
+    def point(test: ABTest) -> TestPoint:
+        n, evidence = test.sample_count, test.log_likelihood_ratio
+        low, high = _interval(test) or (None, None)
+        return TestPoint(
+            n, now, evidence, test.sums["differences"] / n, low, high, feature_id=test.feature_id, project=test.project
+        )
+
     why_not = "counted before"
     try:
-        changed = store.update_test(feature_id, query_id, change, project=project, point=_point)
+        changed = store.update_test(feature_id, query_id, change, project=project, point=point)
     except _NotCounted as refused:
         changed, why_not = None, str(refused)
     if changed is None:
         return Recorded(found_test(store, feature_id, project=project), False, why_not)
     return Recorded(changed, True)
-
-
-def _point(test: ABTest) -> TestPoint:
-    """Where a test stands, as one point of its path between the bounds."""
-    n, evidence = test.sample_count, test.log_likelihood_ratio
-    low, high = _interval(test) or (None, None)
-    return TestPoint(
-        n, test.updated_at, evidence, test.sums["differences"] / n, low, high, feature_id=test.feature_id, project=test.project
-    )
 
 
 def _advanced(test: ABTest, query_id: str, reported: tuple[float, ...], *, now: str) -> ABTest:

@@ -123,19 +123,17 @@ def ids_of(found: Any, name: str, *, k: int, duplicates: str = "error") -> tuple
     from ringtrue.retrieve import as_hits
 
     ids = tuple(hit.doc_id for hit in as_hits(found, name, duplicates=duplicates)[:k])
-    for doc_id in ids:
-        if len(doc_id) > LONGEST_ID:
-            raise BadAnswer(f"{name} returned a document id of {len(doc_id):,} characters; at most {LONGEST_ID:,} are stored")
+    longest = max(map(len, ids), default=0)
+    if longest > LONGEST_ID:
+        raise BadAnswer(f"{name} returned a document id of {longest:,} characters; at most {LONGEST_ID:,} are stored")
     return ids
 
 
 def said(problem: BaseException) -> str:
     """Return an error as one line."""
-    name = type(problem).__name__
-    try:
+    name, text = type(problem).__name__, ""
+    with contextlib.suppress(Exception):
         text = str(problem)
-    except Exception:
-        text = ""
     whole = text if isinstance(problem, RingtrueError) else f"{name}: {text}" if text else name
     return " ".join(whole.split())[:LONGEST_ERROR]
 

@@ -139,16 +139,15 @@ def review_and_evaluation(
 
 
 def _summary(row: StoredResult) -> dict[str, Any]:
+    def finite(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
     return {
         "run_id": row.run_id, "run_type": row.run_type, "created_at": row.created_at, "golden": row.golden,
         "retriever": row.retriever, "gate": row.gate, "query_count": row.query_count, **result_columns(row),
-        "metrics": {name: _finite(value) for name, value in row.metrics.items()},
-        "intervals": {name: [_finite(end) for end in pair] for name, pair in row.intervals.items()},
+        "metrics": {name: finite(value) for name, value in row.metrics.items()},
+        "intervals": {name: [finite(end) for end in pair] for name, pair in row.intervals.items()},
     }  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _production_results(store: Store, project: str, served: str | None) -> tuple[list[StoredResult], list[StoredResult]]:

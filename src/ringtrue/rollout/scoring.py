@@ -203,8 +203,13 @@ def record_evaluation(
     if verdict is not None:
         comparison = comparison or verdict.comparison
         control_run_id = control_run_id or (None if verdict.baseline is None else f"baseline {verdict.baseline}")
+    setup = evaluation.setup
+    # What tells evaluations apart that end in the same moment.
+    known = (evaluation.name, setup.retriever, setup.fingerprint, setup.golden.content_hash, setup.recorded_at)
+    said = "\0".join((*known, repr(sorted(evaluation.metrics.items()))))
+    mark = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     result = replace(
-        result_of(evaluation, f"{kind}-{moment}-{_mark(evaluation)}", kind, moment, comparison),
+        result_of(evaluation, f"{kind}-{moment}-{mark}", kind, moment, comparison),
         project=project,
         feature_id=feature_id,
         control_run_id=control_run_id,
@@ -248,14 +253,6 @@ def result_of(
 
 def _known(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if not math.isnan(value)}
-
-
-def _mark(evaluation: Evaluation) -> str:
-    """Return what tells evaluations apart that end in the same moment."""
-    setup = evaluation.setup
-    known = (evaluation.name, setup.retriever, setup.fingerprint, setup.golden.content_hash, setup.recorded_at)
-    said = "\0".join((*known, repr(sorted(evaluation.metrics.items()))))
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)

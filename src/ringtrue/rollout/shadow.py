@@ -25,7 +25,7 @@ from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
 from ringtrue.feedback import question_id
 from ringtrue.log.capture import query_name
-from ringtrue.log.query_log import LATEST_SEARCH, LoggedSearch
+from ringtrue.log.query_log import LATEST_SEARCH
 from ringtrue.log.redact import Redactor, redactor_of
 from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
 from ringtrue.rollout.evidence import SINCE, Scored, both, compared, missing_entry
@@ -197,7 +197,10 @@ class Shadow:
         found = self._production(text, **given)
         spent = (self._timer() - start) * 1000
         try:
-            self.beside(query_id or _logged_as(around) or query_name(text), text, found, spent, **given)
+            # The search that production has just logged, else the one around it, if that is under way.
+            latest = LATEST_SEARCH.get()
+            logged = None if latest is None or (latest is around and not latest.under_way) else latest.query_id
+            self.beside(query_id or logged or query_name(text), text, found, spent, **given)
         except Exception as problem:  # whatever is wrong with shadowing, production's answer is right
             self._add(problem=self._said(problem))
         return found  # type: ignore[no-any-return]
@@ -415,12 +418,6 @@ class Shadow:
 def _options(k: int, scope: Mapping[str, str] | None, session: Sequence[str] | None) -> dict[str, Any]:
     """Return the options of a search, without those that were not given: not every search takes them."""
     return {"k": k} | {name: value for name, value in (("scope", scope), ("session", session)) if value is not None}
-
-
-def _logged_as(around: LoggedSearch | None) -> str | None:
-    """Return the id of the search that production has just logged, else of the one ``around`` it, if that is under way."""
-    latest = LATEST_SEARCH.get()
-    return None if latest is None or (latest is around and not latest.under_way) else latest.query_id
 
 
 def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, workers: int, waiting: int, keep: str) -> None:

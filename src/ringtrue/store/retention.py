@@ -237,7 +237,11 @@ class RetentionStore(Base):
             return [Path(path) for path in connection.scalars(found)]
 
     def _prune(self, project: str, now: Moment, folder: Path, keep: Retention, dry_run: bool) -> Pruned:
-        old = {name: _older(name, project, now, getattr(keep, name)) for name in _KEPT}
+        old = {}
+        for name, at in _KEPT.items():
+            limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=getattr(keep, name)))
+            old[name] = [at.table.c.project == words(project), at < limit]
+        old["jobs"].append(JOB.table.c.state.not_in(UNDER_WAY))
         if dry_run:
             counts: dict[str, Any] = {name: self._count(_KEPT[name].table, where) for name, where in old.items()}
             return Pruned(project, **counts)
@@ -318,10 +322,3 @@ class _Changed(Exception):
 
 def _begun(project: str, file: Path) -> list[ColumnElement[bool]]:
     return [archives.c.project == words(project), archives.c.path == str(file), archives.c.rows < 0]
-
-
-def _older(name: str, project: str, now: Moment, days: float) -> list[ColumnElement[bool]]:
-    limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=days))
-    table = _KEPT[name].table
-    found = [table.c.project == words(project), _KEPT[name] < limit]
-    return [*found, table.c.state.not_in(UNDER_WAY)] if name == "jobs" else found
