@@ -324,7 +324,14 @@ class Writer:
         """Bring in what waits in spools, of this process and of dead ones, and put losses into the audit trail."""
         try:
             if self._spool:
-                self._bring_in(self._spool)
+                found = self._replay(self._spool)
+                gone = {DATABASE: found["refused"], "lost": found["damaged"], "forgotten": found["forgotten"]}
+                with self._lock:
+                    for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
+                        self._tally.add(name, count)
+                if found["damaged"] or found["forgotten"]:
+                    self._audit(self._run, self.project, {"lost": found["damaged"], **_not_replayed(found, self._spool)})
+                    self._tally.tell({"lost": found["damaged"]})
             self._report()
             if not self._looked_after and self._folder is not None:
                 for path in sorted(self._folder.glob(f"*{ENDING}")):
@@ -334,17 +341,6 @@ class Writer:
             self._looked_after = True
         except Exception as problem:  # the thread must live on, whatever a database thinks of
             self._failed(problem)
-
-    def _bring_in(self, spool: Spool) -> None:
-        """Bring in the next batch of this log's own spool."""
-        found = self._replay(spool)
-        gone = {DATABASE: found["refused"], "lost": found["damaged"], "forgotten": found["forgotten"]}
-        with self._lock:
-            for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
-                self._tally.add(name, count)
-        if found["damaged"] or found["forgotten"]:
-            self._audit(self._run, self.project, {"lost": found["damaged"], **_not_replayed(found, spool)})
-            self._tally.tell({"lost": found["damaged"]})
 
     def _replay(self, spool: Spool, *, cut: bool = False) -> Counter[str]:
         """Bring the next batch of a spool into the database, and return what became of it."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ringtrue.rollout.candidate import Described as Described
     from ringtrue.rollout.evidence import (
         compared as compared,
+        Feed as Feed,
         gather as gather,
         Scored as Scored,
         shadow_of as shadow_of,

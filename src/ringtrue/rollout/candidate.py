@@ -22,7 +22,7 @@ from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import BadAnswer, InputError, MissingInput, RingtrueError
 from ringtrue.traffic import marked
@@ -51,17 +51,6 @@ class Reply:
     gone: bool = False
     kind: str | None = None
     """The type of what the candidate raised; None where the error is ours."""
-
-
-class Asker(Protocol):
-    """Asks the candidate; never raises, never takes much longer than ``timeout``."""
-
-    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply: ...
-
-    def abort(self) -> None:
-        """Have a question that is being asked end, as far as that is possible; from another thread."""
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -139,21 +128,32 @@ def said(problem: BaseException) -> str:
 
 
 class InThread:
-    """Asks in a thread of this process; one that does not come back in time is left behind and replaced."""
+    """Asks in a thread of this process; one that does not come back in time is left behind and replaced.
 
-    def __init__(self, candidate: Any, hanging: Hanging, timer: Callable[[], float] = time.perf_counter) -> None:
-        self._candidate, self._hanging, self._timer = candidate, hanging, timer
+    To ask never raises, and never takes much longer than ``timeout``.
+    """
+
+    def __init__(self, candidate: Any, timer: Callable[[], float] = time.perf_counter) -> None:
+        self._candidate, self._timer = candidate, timer
         self._seat: _Seat | None = None
+        self._left: list[_Seat] = []
+
+    @property
+    def hanging(self) -> int:
+        """How many threads were left behind and have not come back."""
+        return sum(seat.thread.is_alive() for seat in self._left)
 
     def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
-        seat = self._seat = self._seat or _Seat(self._candidate, self._hanging, self._timer)
+        seat = self._seat = self._seat or _Seat(self._candidate, self._timer)
         seat.questions.put((text, options))
         try:
             return seat.replies.get(timeout=timeout)
         except queue.Empty:
             self._seat = None
-            if not seat.leave():
-                return seat.replies.get()  # it came in this very moment
+            seat.questions.put(None)
+            with contextlib.suppress(queue.Empty):
+                return seat.replies.get_nowait()  # it came in this very moment
+            self._left = [*(one for one in self._left if one.thread.is_alive()), seat]
             return Reply(error=f"took longer than {timeout:g} s; its thread was left behind", gone=True)
 
     def abort(self) -> None:
@@ -165,48 +165,19 @@ class InThread:
             self._seat = None
 
 
-class Hanging:
-    """How many threads were left behind and have not come back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.count = 0
-
-    def add(self, change: int) -> None:
-        with self._lock:
-            self.count += change
-
-
 class _Seat:
     """One thread and its two queues."""
 
-    def __init__(self, candidate: Any, hanging: Hanging, timer: Callable[[], float]) -> None:
+    def __init__(self, candidate: Any, timer: Callable[[], float]) -> None:
         self.questions: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
-        self._hanging = hanging
-        self._lock = threading.Lock()
-        self._left = False
         # A daemon: a search that hangs for ever must not keep the program from ending.
-        threading.Thread(target=self._sit, args=(candidate, timer), name="ringtrue-candidate", daemon=True).start()
-
-    def leave(self) -> bool:
-        """Give the thread up; False where it has replied meanwhile."""
-        with self._lock:
-            if not self.replies.empty():
-                self.questions.put(None)
-                return False
-            self._left = True
-            self._hanging.add(1)
-            return True
+        self.thread = threading.Thread(target=self._sit, args=(candidate, timer), name="ringtrue-candidate", daemon=True)
+        self.thread.start()
 
     def _sit(self, candidate: Any, timer: Callable[[], float]) -> None:
         while (question := self.questions.get()) is not None:
-            reply = answer(candidate, *question, timer=timer)
-            with self._lock:
-                if self._left:
-                    self._hanging.add(-1)
-                    return
-                self.replies.put(reply)
+            self.replies.put(answer(candidate, *question, timer=timer))
 
 
 class InProcess:
@@ -264,6 +235,7 @@ class InProcess:
         return f"ended with exit code {code}" if code is not None else "went away"
 
     def abort(self) -> None:
+        """Have a question that is being asked end; from another thread."""
         child = self._child
         if child is not None:
             with contextlib.suppress(ValueError):  # it has just been closed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, stdev
@@ -155,6 +155,10 @@ class Scored:
 
     rr: float
     ndcg: float
+
+
+Feed = Callable[[str, Scored, Scored], object]
+"""Hears of a judged question: its id (``question_id``), production's scores, the candidate's."""
 
 
 def both(control: Scored | None, treatment: Scored | None) -> tuple[Scored, Scored] | None:

@@ -18,7 +18,7 @@ from ringtrue.feedback import question_id, text_key, winning_by_words
 from ringtrue.golden import version_name
 from ringtrue.measures import Facts, score
 from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
-from ringtrue.rollout.evidence import ON_GOLDEN, Scored, both, compared
+from ringtrue.rollout.evidence import ON_GOLDEN, Feed, Scored, both, compared
 from ringtrue.run import FIGURES, packed
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, RunType, ShadowRun, StoredJudgment, StoredResult, StoredRun, timestamp
 from ringtrue.verdict import compare
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from ringtrue.run import Evaluation
     from ringtrue.store import Store
     from ringtrue.verdict import Comparison, Verdict
-
-
-Feed = Callable[[str, Scored, Scored], object]
-"""Hears of a judged question: its id (``question_id``), production's scores, the candidate's."""
 
 
 def scorer(

@@ -27,8 +27,8 @@ from ringtrue.feedback import question_id
 from ringtrue.log.capture import query_name
 from ringtrue.log.query_log import LATEST_SEARCH
 from ringtrue.log.redact import Redactor, redactor_of
-from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
-from ringtrue.rollout.evidence import SINCE, Scored, both, compared, missing_entry
+from ringtrue.rollout.candidate import DEFAULT_MEMORY, InProcess, InThread, ids_of, said, searching
+from ringtrue.rollout.evidence import SINCE, Feed, Scored, both, compared, missing_entry
 from ringtrue.rollout.flags import bucket
 from ringtrue.store import ShadowRun, timestamp
 
@@ -49,7 +49,6 @@ TELL_SECONDS = 300.0
 Keep = Literal["lists", "difference"]
 Isolate = Literal["thread", "process"]
 Scorer = Callable[[str, Sequence[str]], Scored | None]
-Feed = Callable[[str, Scored, Scored], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +145,11 @@ class Shadow:
         self._production = searching(production)
         self._timeout, self._keep, self._scorer, self._feed, self._clock = timeout, keep, scorer, feed, clock
         self._store, self._timer, self._redactor = store, timer, redactor_of(redact)
-        self._hanging = Hanging()
         searching(candidate)
-        self._askers: list[Asker] = (
-            [InThread(candidate, self._hanging, timer) for _ in range(workers)]
-            if isolate == "thread"
-            else [InProcess(candidate, memory or DEFAULT_MEMORY) for _ in range(workers)]
-        )
+        self._askers: list[InThread | InProcess] = [
+            InThread(candidate, timer) if isolate == "thread" else InProcess(candidate, memory or DEFAULT_MEMORY)
+            for _ in range(workers)
+        ]
         self._jobs: queue.Queue[_Job | None] = queue.Queue(waiting)
         # Larger than what can come back while one batch is being saved; a store that stalls longer costs rows, not memory.
         self._rows: BatchQueue[ShadowRun | None] = BatchQueue(
@@ -285,7 +282,7 @@ class Shadow:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _work(self, asker: Asker) -> None:
+    def _work(self, asker: InThread | InProcess) -> None:
         while (job := self._jobs.get()) is not None:
             try:
                 self._answer(asker, job)
@@ -294,7 +291,7 @@ class Shadow:
                 self._miss(unsaved=1)
         asker.close()
 
-    def _answer(self, asker: Asker, job: _Job) -> None:
+    def _answer(self, asker: InThread | InProcess, job: _Job) -> None:
         try:
             control = ids_of(job.control, "production", k=job.options["k"], duplicates="first")
         except Exception as problem:
@@ -318,7 +315,8 @@ class Shadow:
             if not kept:
                 self._missing["unsaved"] += 1
             self._gone_in_a_row = self._gone_in_a_row + 1 if reply.gone else 0
-            many = max(self._gone_in_a_row, self._hanging.count)
+            hanging = sum(one.hanging for one in self._askers if isinstance(one, InThread))
+            many = max(self._gone_in_a_row, hanging)
             if self._paused is None and many >= MOST_GONE:
                 self._paused = f"the candidate hung or died {many} times: {error}; mend it, then resume"
                 self._drop_waiting()

@@ -46,8 +46,12 @@ from ringtrue.store.tables import (
 Record = TypeVar("Record", StoredGoldenSet, StoredBaseline)
 
 
+ALL_POINTS = 200
+"""So many queries of a test leave a point each."""
+
+
 class LibraryStore(Base):
-    """Golden sets, baselines, experiments and runs."""
+    """Golden sets, baselines, experiments and runs; the review queue; what is being tried, on whom, and who decided it."""
 
     def save_golden_set(self, row: StoredGoldenSet) -> bool:
         """Keep a version of a golden set; return False if it is there already, the same.
@@ -143,10 +147,6 @@ class LibraryStore(Base):
             found = connection.execute(select(*columns).where(*where).order_by(table.name, table.id.desc()))
             return [KeptVersion(*row) for row in found]
 
-
-class ReviewStore(Base):
-    """The review queue."""
-
     def add_review_items(self, rows: Sequence[ReviewItem]) -> int:
         """Add pairs to the queue; return how many are new. One that is there keeps its state."""
         return self._add(REVIEW, rows)
@@ -209,18 +209,6 @@ class ReviewStore(Base):
         counts = {state: states.get(state, (0, None))[0] for state in get_args(ReviewState)}
         oldest = states.get("pending_review", (0, None))[1]
         return {**counts, "total": sum(counts.values()), "oldest_pending_at": oldest}
-
-
-def _missing(project: str, item_key: str) -> str:
-    return f"the review queue of project {project!r} has no item {item_key!r}"
-
-
-ALL_POINTS = 200
-"""So many queries of a test leave a point each."""
-
-
-class TrialStore(Base):
-    """What is being tried, on whom, and who decided it."""
 
     def create_test(self, state: ABTest) -> None:
         """Start a sequential test; raises InputError if the feature has one already."""
@@ -330,3 +318,7 @@ class TrialStore(Base):
 def _is_due(samples: int) -> bool:
     """True for every query up to 200, later for about one in every half per cent more: a path of any length stays short."""
     return samples % max(1, samples // ALL_POINTS) == 0
+
+
+def _missing(project: str, item_key: str) -> str:
+    return f"the review queue of project {project!r} has no item {item_key!r}"

@@ -29,8 +29,12 @@ USED_EVERY = timedelta(minutes=1)
 """The last use is noted so often at most: not every call to the service should be a write."""
 
 
-class KeyStore(Base):
-    """The keys of all projects."""
+UNDER_WAY = ("queued", "running")
+"""States of a job that somebody works on, or will."""
+
+
+class OperationsStore(Base):
+    """Keys; jobs, and replies by the key of the write they answer; series of points, with a line for each set of labels."""
 
     def create_key(
         self,
@@ -99,18 +103,6 @@ class KeyStore(Base):
         where = self._where(KEY, project, KEY.table.c.revoked_at.is_(None), key_id=key_id)
         return bool(self._update(KEY.table, *where, revoked_at=timestamp(now)))
 
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-UNDER_WAY = ("queued", "running")
-"""States of a job that somebody works on, or will."""
-
-
-class JobStore(Base):
-    """Jobs, and replies by the key of the write they answer."""
-
     def add_job(self, job: StoredJob) -> None:
         """Keep a new job; raises InputError if there is one of that id."""
         if not self._add(JOB, [job]):
@@ -166,10 +158,6 @@ class JobStore(Base):
         """Give up the claims of all projects that have no answer, when nobody is at work; return how many there were."""
         return self._delete(REPLY.table, REPLY.table.c.status.is_(None))
 
-
-class HistoryStore(Base):
-    """Series of points; a series has a line for each set of labels."""
-
     def add_history(self, points: Sequence[HistoryPoint]) -> int:
         """Add points in one transaction; return how many are new. One of the same time, series and labels stays.
 
@@ -198,3 +186,7 @@ class HistoryStore(Base):
         labelled = [find(table.labels, part) > 0 for part in parts]
         where = self._where(HISTORY, project, *labelled, since=since, until=until, series=series)
         return self._all(HISTORY, where, table.at.desc(), table.labels.desc(), limit=limit)[::-1]
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

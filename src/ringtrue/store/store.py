@@ -27,8 +27,8 @@ from ringtrue.store.base import Base, Moment
 from ringtrue.store.engine import PRIVATE, explained
 from ringtrue.store.events import EventStore
 from ringtrue.store.forget import UserDeletion
-from ringtrue.store.library import LibraryStore, ReviewStore, TrialStore
-from ringtrue.store.operations import HistoryStore, JobStore, KeyStore
+from ringtrue.store.library import LibraryStore
+from ringtrue.store.operations import OperationsStore
 from ringtrue.store.records import timestamp
 from ringtrue.store.retention import read_lines, replace_file, sync_folder
 from ringtrue.store.tables import TABLES
@@ -41,7 +41,7 @@ PORTABLE = ".jsonl.gz"
 Values = Sequence[Any]
 
 
-class Store(EventStore, TrialStore, ReviewStore, LibraryStore, JobStore, HistoryStore, KeyStore, UserDeletion):
+class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
     """Records ⇄ SQL, on SQLite or PostgreSQL. Every call is one transaction; any thread, and a forked process, may call.
 
     >>> import tempfile
