@@ -134,8 +134,7 @@ def derive_judgments(
     """
     if mixed not in get_args(Mixed):
         raise InputError(f"cannot use mixed = {mixed!r}; write {nearest(str(mixed), get_args(Mixed))}")
-    known_results = (query for query in searches if query.result_count is not None)
-    searches = sorted(known_results, key=by_time)
+    searches = sorted((query for query in searches if query.result_count is not None), key=by_time)
     variants = Counter(variant_of(query) for query in searches)
     if mixed == "refuse" and len(variants) > 1:
         raise CannotDecide(_mixture(searches, variants))
@@ -144,25 +143,20 @@ def derive_judgments(
         key = asked.key_of[query.query_id]
         asked.ids.setdefault(key, (known or {}).get(key, query.query_id))
         asked.texts.setdefault(key, query.query)
-    unusable: Counter[str | None] = Counter()
-    usable: list[FeedbackEvent] = []
-    for event in {one.event_id: one for one in reversed(link_all(list(events), searches, window=window))}.values():
-        reason = _unusable(event, asked.key_of)
-        unusable[reason] += 1
-        usable += [event] * (reason is None)
-    left = Counter({reason: count for reason, count in unusable.items() if reason is not None})
+    once = {one.event_id: one for one in reversed(link_all(list(events), searches, window=window))}.values()
+    reasons = [(event, _unusable(event, asked.key_of)) for event in once]
+    usable = [event for event, reason in reasons if reason is None]
+    left = Counter(reason for _, reason in reasons if reason is not None)
     judged: list[StoredJudgment] = []
     curves: dict[str, Examination] = {}
-    parts = sorted(variants) if mixed == "separate" else [None]
-    for variant in parts:
+    for variant in sorted(variants) if mixed == "separate" else [None]:
+        mark = "" if variant is None else ":" + hashlib.sha256(variant.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         mine = [query for query in searches if variant is None or variant_of(query) == variant]
         shown_by = {query.query_id for query in mine}
         retrievers = sorted({query.retriever or "unknown" for query in mine})
         told = [event for event in usable if event.query_id in shown_by]
         for actor in sorted({event.actor for event in told}):
-            name = ANNOTATOR + actor
-            if variant is not None:
-                name += ":" + hashlib.sha256(variant.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            name = ANNOTATOR + actor + mark
             part = _Part([event for event in told if event.actor == actor], retrievers, asked, name, now, project)
             rows, curve = part.implicit(_searches_of(actor, mine, told))
             judged += rows + part.validated(left)

@@ -165,9 +165,7 @@ def session_summaries(
         ranks = [rr for query in mine if (rr := _rr(query, relevant)) is not None]
         prompts = {query.prompt_id for query in mine if query.prompt_id}
         first = min(mine, key=lambda query: instant(query.created_at))
-        taken = {
-            event.query_id for event in acts if event.event_type in SELECTING and event.query_id and event.rank_in_results > 0
-        }
+        taken = {event.query_id for event in acts if event.event_type in SELECTING and event.rank_in_results > 0}
         found.append(
             SessionSummary(
                 session_id=session_id,

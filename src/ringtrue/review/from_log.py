@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.feedback import QUERY, keyed
@@ -20,11 +20,7 @@ from ringtrue.golden import Citation, Row
 from ringtrue.log import Redactor, queries_of
 from ringtrue.records import Document
 from ringtrue.retrieve.rerank import LlmRerank, open_reranker
-from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, StoredJudgment
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
-
+from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, Store, StoredJudgment
 
 SHORTEST, LONGEST = 2, 4
 """Weeks of traffic that a first harvest takes."""
@@ -121,10 +117,8 @@ def implied(store: Store, *, project: str = DEFAULT_PROJECT, allowed: Callable[[
 def _mean(given: Sequence[StoredJudgment]) -> int | None:
     """Return the grade that several signals make together; None where none of them is worth anything."""
     weight = sum(judgment.confidence for judgment in given)
-    if not weight > 0:
-        return None
-    mean = sum(judgment.relevance * judgment.confidence for judgment in given) / weight
-    return math.ceil(mean - 0.5)
+    total = sum(judgment.relevance * judgment.confidence for judgment in given)
+    return math.ceil(total / weight - 0.5) if weight > 0 else None
 
 
 # ── queries from documents ────────────────────────────────────────────────────────────────────────────────────────────

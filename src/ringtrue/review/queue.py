@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.answers import Dispute as Disputed
 from ringtrue.answers import ReviewState
@@ -32,11 +32,8 @@ from ringtrue.golden import (
 from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment
 from ringtrue.review.agreement import GRADES, Gate, decided_by, gate, said_by_raters
 from ringtrue.review.pairs import Passages, disputed
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, StoredJudgment, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.stats import Agreement
-    from ringtrue.store import Store
+from ringtrue.stats import Agreement
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, Store, StoredJudgment, timestamp
 
 RESERVED = 15
 """Minutes that a pair is kept for the reviewer it was shown to."""

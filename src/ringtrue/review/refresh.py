@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import (
@@ -30,10 +30,7 @@ from ringtrue.records import GoldenSet, Query
 from ringtrue.review import from_log as harvest
 from ringtrue.review.pairs import pairs_of
 from ringtrue.review.queue import ReviewQueue
-from ringtrue.store import AuditEntry, ReviewItem, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
+from ringtrue.store import AuditEntry, ReviewItem, Store, timestamp
 
 PROPOSED = "golden refresh proposed"
 RELEASED = "golden refresh released"

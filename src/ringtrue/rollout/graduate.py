@@ -10,16 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.answers import Action, Condition
 from ringtrue.rollout.abtest import decided_after, set_status
 from ringtrue.rollout.evidence import LAST_CONTROL, Evidence, Side, gather
 from ringtrue.rollout.flags import change_flag, existing_flag
-from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
+from ringtrue.store import DEFAULT_PROJECT, Flag, Store, timestamp
 
 STAGES = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0)
 MEASURE = "RR@10"
@@ -72,34 +69,35 @@ def decide(flag: Flag, evidence: Evidence, now: datetime) -> Decision:
     'wait'
     """
     checks = (*_entry(flag, evidence), *(_stage(flag, evidence, now) if flag.rollout > 0 else ()))
+
+    def decision(action: Action, why: str, *, breaches: tuple[str, ...] = (), **changes: Any) -> Decision:
+        after = replace(flag, stage_since=timestamp(now), **changes) if changes else flag
+        return Decision(action, why, flag, after, checks, breaches)
+
     if flag.state in ("graduated", "rejected"):
-        return Decision("done", f"it is {flag.state}; nothing moves it but `ringtrue flag set`", flag, flag, checks)
+        return decision("done", f"it is {flag.state}; nothing moves it but `ringtrue flag set`")
     if evidence.test is not None and evidence.test.decision == "accept-control":
-        flag_after = _moved(flag, now, rollout=0.0, state="rejected")
-        return Decision("reject", "the sequential test found the candidate no better than production", flag, flag_after, checks)
+        why = "the sequential test found the candidate no better than production"
+        return decision("reject", why, rollout=0.0, state="rejected")
     # Before anybody has the feature there is nothing to take away, and a failed gate stays on record; but what a watch said
     # once would be forgotten at the next look, so that it pauses.
     breaches = tuple(_breaches(evidence) if flag.rollout > 0 else evidence.breaches)
     if breaches and (flag.rollout > 0 or flag.state == "running"):
-        after = _moved(flag, now, rollout=0.0, state="paused")
-        return Decision("rollback", "; ".join(breaches), flag, after, checks, breaches)
+        return decision("rollback", "; ".join(breaches), breaches=breaches, rollout=0.0, state="paused")
     if flag.state == "paused":
-        return Decision("wait", f"it is paused; go on with `ringtrue flag set {flag.name} --state running`", flag, flag, checks)
-    missing = [check for check in checks if check.holds is not True]
+        return decision("wait", f"it is paused; go on with `ringtrue flag set {flag.name} --state running`")
+    missing = [check.name for check in checks if check.holds is not True]
     if missing:
-        return Decision("wait", f"for {', '.join(check.name for check in missing)}", flag, flag, checks)
+        return decision("wait", f"for {', '.join(missing)}")
     target = next((stage for stage in STAGES if stage > flag.rollout), None)
     if target is None:
-        return Decision(
-            "graduate", "it reached everybody and every check held", flag, _moved(flag, now, state="graduated"), checks
-        )
-    after = _moved(flag, now, rollout=target)
-    if target >= 100 and evidence.off is not None:
+        return decision("graduate", "it reached everybody and every check held", state="graduated")
+    metadata, off = flag.metadata, evidence.off
+    if target >= 100 and off is not None:
         # Nobody will be left to compare with; those who are there now stay as the standard.
-        off = evidence.off
-        control = {"queries": off.queries, "degraded": off.degraded, "p95_ms": off.p95_ms, "until": after.stage_since}
-        after = replace(after, metadata={**after.metadata, LAST_CONTROL: control})
-    return Decision("advance", f"every check holds: {flag.rollout:g} % → {target:g} %", flag, after, checks)
+        control = {"queries": off.queries, "degraded": off.degraded, "p95_ms": off.p95_ms, "until": timestamp(now)}
+        metadata = {**metadata, LAST_CONTROL: control}
+    return decision("advance", f"every check holds: {flag.rollout:g} % → {target:g} %", rollout=target, metadata=metadata)
 
 
 def step(
@@ -156,10 +154,6 @@ def explain(decision: Decision) -> str:
     return "\n".join([*lines, "", f"  stages: {path} %"])
 
 
-def _moved(flag: Flag, now: datetime, **changes: Any) -> Flag:
-    return replace(flag, stage_since=timestamp(now), **changes)
-
-
 def _entry(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
     """What must hold before anybody gets the feature, and as long as it spreads."""
     yield _improvement(flag, evidence)
@@ -196,17 +190,14 @@ def _entry(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
 
 def _improvement(flag: Flag, evidence: Evidence) -> Condition:
     measure, needed = str(flag.metadata.get("measure", MEASURE)), flag.graduation_threshold
-    name = "improvement"
-    if evidence.golden is None:
-        return Condition(
-            name, None, f"not measured on the golden corpus; run `ringtrue shadow start {flag.name} --golden SET …`"
-        )
-    delta = evidence.golden.deltas.get(measure)
+    name, run = "improvement", evidence.golden
+    if run is None:
+        cure = f"run `ringtrue shadow start {flag.name} --golden SET …`"
+        return Condition(name, None, f"not measured on the golden corpus; {cure}")
+    delta = run.deltas.get(measure)
     if delta is None or math.isnan(delta):
-        return Condition(
-            name, None, f"the shadow run {evidence.golden.run_id} on the golden corpus has no difference in {measure}"
-        )
-    where = f"on {evidence.golden.golden or 'the golden corpus'} ({evidence.golden.query_count} queries)"
+        return Condition(name, None, f"the shadow run {run.run_id} on the golden corpus has no difference in {measure}")
+    where = f"on {run.golden or 'the golden corpus'} ({run.query_count} queries)"
     return Condition(name, delta >= needed, f"{measure} {delta:+.4f} {where}; {needed:+.4g} is needed")
 
 

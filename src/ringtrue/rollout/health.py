@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.answers import HealthPart, PartState
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError, RingtrueError
@@ -25,11 +25,7 @@ from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
 from ringtrue.rollout.evidence import shadow_of, shadowed
 from ringtrue.rollout.graduate import FAILURE_SHARE, MISSING_SHARE
-from ringtrue.store import DEFAULT_PROJECT, KeptVersion, StoredResult, result_columns
-
-if TYPE_CHECKING:
-    from ringtrue.store import Flag, Store
-
+from ringtrue.store import DEFAULT_PROJECT, Flag, KeptVersion, Store, StoredResult, result_columns
 
 LOOKED_AT = 100
 """Newest results among which the pair is looked for."""

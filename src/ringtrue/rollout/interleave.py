@@ -271,32 +271,23 @@ def count_log(
     """
     test = found_test(store, feature_id, project=project)
     began, until = instant(test.started_at), now - settle
-    shown: dict[str, Interleaved] = {}
-    waiting = before = 0
     # All searches, not only interleaved ones: a click belongs to the newest search of its session that showed the item.
     searches = store.queries(project=project, since=(began - LOOK_BACK).isoformat())
-    for query in searches:
-        found = from_flags(feature_id, query.flags)
-        if found is None:
-            continue
-        at = instant(query.created_at)
-        if at < began:
-            before += 1
-        elif at >= until:
-            waiting += 1
-        else:
-            shown[query.query_id] = found
-    chosen: dict[str, set[str]] = {}
-    if shown:
-        for event in link_all(store.feedback(project=project, since=test.started_at, kinds=CHOSEN), searches):
-            if event.query_id in shown and event.item_id is not None:
-                chosen.setdefault(event.query_id, set()).add(event.item_id)
-    clicked = new = 0
-    for query_id, one in shown.items():
-        credit = one.credit(chosen.get(query_id, ()))
-        if credit is None:
-            continue
-        clicked += 1
+    lists = [
+        (instant(query.created_at), query.query_id, found)
+        for query in searches
+        if (found := from_flags(feature_id, query.flags)) is not None
+    ]
+    shown = {query_id: found for at, query_id, found in lists if began <= at < until}
+    chosen: dict[str | None, set[str]] = {}
+    for event in link_all(store.feedback(project=project, since=test.started_at, kinds=CHOSEN), searches):
+        if event.item_id is not None:
+            chosen.setdefault(event.query_id, set()).add(event.item_id)
+    weighed = {query_id: one.credit(chosen.get(query_id, ())) for query_id, one in shown.items()}
+    credits = {query_id: credit for query_id, credit in weighed.items() if credit is not None}
+    new = 0
+    for query_id, credit in credits.items():
         recorded = record_difference(store, feature_id, query_id, credit, now=now.isoformat(), project=project)
         test, new = recorded.test, new + recorded.counted
-    return Counted(test, len(shown), clicked, new, waiting, before)
+    before = sum(at < began for at, _, _ in lists)
+    return Counted(test, len(shown), len(credits), new, len(lists) - len(shown) - before, before)

@@ -11,23 +11,28 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.feedback import question_id, text_key, winning_by_words
 from ringtrue.golden import version_name
 from ringtrue.measures import Facts, score
+from ringtrue.records import GoldenSet
 from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
 from ringtrue.rollout.evidence import ON_GOLDEN, Feed, Scored, both, compared
-from ringtrue.run import FIGURES, packed
-from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, RunType, ShadowRun, StoredJudgment, StoredResult, StoredRun, timestamp
-from ringtrue.verdict import compare
-
-if TYPE_CHECKING:
-    from ringtrue.records import GoldenSet
-    from ringtrue.run import Evaluation
-    from ringtrue.store import Store
-    from ringtrue.verdict import Comparison, Verdict
+from ringtrue.run import FIGURES, Evaluation, packed
+from ringtrue.store import (
+    DEFAULT_PROJECT,
+    LoggedQuery,
+    RunType,
+    ShadowRun,
+    Store,
+    StoredJudgment,
+    StoredResult,
+    StoredRun,
+    timestamp,
+)
+from ringtrue.verdict import Comparison, Verdict, compare
 
 
 def scorer(

@@ -335,7 +335,8 @@ _SQLITE = {
 }
 _ACCESS = ("28000", "28P01")
 _FULL = ("53100", "53200", "53300")
-_GONE = ("08", "57P", "40", "55P", "57014", "25006")
+_GONE = ("08", "57P", "55P", "57014")
+_NO_ANSWER = "PostgreSQL did not answer: {}; check that it runs, then try again"
 
 
 @contextmanager
@@ -379,25 +380,29 @@ def _explain(problem: Exception, place: str) -> RingtrueError:
                 return kind(f"store {place} {advice}")
         return InputError(f"store {place}: SQLite says: {said}")
     state = getattr(origin, "sqlstate", None) or ""
-    if state == "42501":
-        if "row-level security" in said:
-            return InputError(f"store {place}: a row belongs to a project that this store is not for; nothing was stored")
-        return AccessDenied(
-            f"store {place}: PostgreSQL does not let this user do that; make the user the owner of a database of its own"
-        )
-    if state in _ACCESS or "password authentication failed" in said or "no password supplied" in said:
-        return AccessDenied(f"store {place}: PostgreSQL refused the user or the password; check both in the store's address")
-    if state in _FULL:
-        return Unreachable(
-            f"store {place}: PostgreSQL has no room left (disk, memory or connections); make room, then try again"
-        )
-    if state == "3D000" or ('database "' in said and "does not exist" in said):
-        return InputError(f"store {place}: PostgreSQL has no such database; create it: createdb NAME")
+    refused = state in _ACCESS or "password authentication failed" in said or "no password supplied" in said
+    missing = state == "3D000" or ('database "' in said and "does not exist" in said)
     lost = _is(problem, "OperationalError", "InterfaceError") and not state
-    if state.startswith(_GONE) or lost:
-        reason = {"40": "it ended a transaction that met another", "25006": "it takes no writes at the moment"}
-        why = next((text for start, text in reason.items() if state.startswith(start)), "it cannot be reached or went away")
-        return Unreachable(f"store {place}: PostgreSQL did not answer: {why}; check that it runs, then try again")
+    for holds, kind, advice in (
+        (
+            state == "42501" and "row-level security" in said,
+            InputError,
+            "a row belongs to a project that this store is not for; nothing was stored",
+        ),
+        (
+            state == "42501",
+            AccessDenied,
+            "PostgreSQL does not let this user do that; make the user the owner of a database of its own",
+        ),
+        (refused, AccessDenied, "PostgreSQL refused the user or the password; check both in the store's address"),
+        (state in _FULL, Unreachable, "PostgreSQL has no room left (disk, memory or connections); make room, then try again"),
+        (missing, InputError, "PostgreSQL has no such database; create it: createdb NAME"),
+        (state.startswith("40"), Unreachable, _NO_ANSWER.format("it ended a transaction that met another")),
+        (state == "25006", Unreachable, _NO_ANSWER.format("it takes no writes at the moment")),
+        (state.startswith(_GONE) or lost, Unreachable, _NO_ANSWER.format("it cannot be reached or went away")),
+    ):
+        if holds:
+            return kind(f"store {place}: {advice}")
     diagnosis = getattr(getattr(origin, "diag", None), "message_primary", None)
     return InputError(f"store {place}: PostgreSQL says: {diagnosis or type(origin).__name__}")
 

@@ -286,10 +286,9 @@ def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[st
     if not row["what"].startswith(REFRESH):
         return {}
     new = dict(detail)
-    for name in ("retired", "left_out"):
-        if name in detail:
-            said = {query_id: found.instead(text) for query_id, text in detail[name].items()}
-            new[name] = {query_id: text for query_id, text in said.items() if text is not None}
+    for name in {"retired", "left_out"} & detail.keys():
+        said = {query_id: found.instead(text) for query_id, text in detail[name].items()}
+        new[name] = {query_id: text for query_id, text in said.items() if text is not None}
     if "new" in detail:
         asked: Sequence[Any] = [{**one, "text": found.instead(one["text"])} for one in detail["new"]]
         new["new"] = [one for one in asked if one["text"] is not None]
