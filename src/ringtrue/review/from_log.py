@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError
@@ -45,14 +45,6 @@ def searches(
 ) -> list[LoggedQuery]:
     """Return the searches of people and agents, oldest first; those that an evaluation made are none of theirs."""
     return [row for row in queries_of(store, project=project, since=since, until=until) if not row.is_eval_corpus]
-
-
-def span_in_days(found: Sequence[LoggedQuery]) -> float | None:
-    """Return the days between the first search and the last; None where there is none."""
-    if not found:
-        return None
-    first, last = (datetime.fromisoformat(at) for at in (found[0].created_at, found[-1].created_at))
-    return (last - first) / timedelta(days=1)
 
 
 def citations(store: Store, *, project: str = DEFAULT_PROJECT) -> tuple[Citation, ...]:

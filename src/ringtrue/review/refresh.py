@@ -173,14 +173,19 @@ def propose_from_log(
             # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
             return using.again is not None or bool(question.shown and (not known or known & set(question.shown)))
 
-        chosen = propose(base, asked, count=number, left=_left(store, base, project), fit=fit)
+        # The texts that left the set with earlier versions or did not get into them, and when the last time was.
+        left: dict[str, str] = {}
+        for entry in reversed(store.audit(project=project, subject=base.id, what=RELEASED)):
+            left |= dict.fromkeys((*entry.detail["retired"].values(), *entry.detail["left_out"].values()), entry.at)
+        chosen = propose(base, asked, count=number, left=left, fit=fit)
         if not chosen.new:
             raise CannotDecide(
                 f"'{base.id}' asks all of the {len(asked.questions)} logged questions already, asked them before and nobody "
                 "has since, or has none of the documents that they showed; nothing to add"
             )
         proposal = put_to_review(store, chosen, base, who=who, now=now, using=using, project=project)
-        warnings += _shortcomings(proposal, number, harvest.span_in_days(searches) or 0.0, first=first)
+        begun, ended = (datetime.fromisoformat(one.created_at) for one in (searches[0], searches[-1]))
+        warnings += _shortcomings(proposal, number, (ended - begun) / timedelta(days=1), first=first)
     return Situation(
         proposal,
         proposed_now,
@@ -190,14 +195,6 @@ def propose_from_log(
         age_in_days(golden, now),
         tuple(warnings),
     )
-
-
-def _left(store: Store, golden: GoldenSet, project: str) -> dict[str, str]:
-    """Return the texts that left the set with earlier versions or did not get into them, and when the last time was."""
-    found: dict[str, str] = {}
-    for entry in reversed(store.audit(project=project, subject=golden.id, what=RELEASED)):
-        found |= dict.fromkeys((*entry.detail["retired"].values(), *entry.detail["left_out"].values()), entry.at)
-    return found
 
 
 def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -> list[str]:

@@ -209,13 +209,13 @@ def _log(store: Store, project: str, now: datetime) -> HealthPart:
 
 def _losses(store: Store, project: str, now: datetime) -> HealthPart:
     lately, ever = losses(store, project=project, since=now - RECENT), losses(store, project=project)
-    figures = {
-        "last_24h": lately.total, "told": ever.total,
-        "lost": ever.lost, "dropped": ever.dropped, "refused": ever.refused,
-    }  # fmt: skip
     folder = log_folder(store)
     ended = living(folder, project=project)[1] if folder is not None else []
-    figures["unsettled"] = unsettled = sum(counts.waiting for counts in ended)
+    unsettled = sum(counts.waiting for counts in ended)
+    figures = {
+        "last_24h": lately.total, "told": ever.total, "lost": ever.lost, "dropped": ever.dropped, "refused": ever.refused,
+        "unsettled": unsettled,
+    }  # fmt: skip
     says = f"{lately.total:,} events lost in 24 h, {ever.total:,} in all"
     if ended:
         says += f"; {len(ended)} processes ended without closing, with up to {unsettled:,} more; the next log settles it"

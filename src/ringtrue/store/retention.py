@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
@@ -246,17 +245,15 @@ class RetentionStore(Base):
             counts: dict[str, Any] = {name: self._count(_KEPT[name].table, where) for name, where in old.items()}
             return Pruned(project, **counts)
         self._take_back(project, now)
-        files, queries = [], 0
-        while found := self._archive(project, old["queries"], folder, now):
-            files.append(found[0])
-            queries += found[1]
-        deleted: Counter[str] = Counter()
-        for name in [*old][1:]:  # all but the queries, which were archived
-            table = _KEPT[name].table
+        archived = list(iter(lambda: self._archive(project, old["queries"], folder, now), None))
+        files = tuple(file for file, _ in archived)
+        deleted: dict[str, Any] = {"queries": sum(count for _, count in archived)}
+        for name in old.keys() - deleted.keys():
+            table, deleted[name] = _KEPT[name].table, 0
             batch = select(table.c.id).where(*old[name]).order_by(table.c.id).limit(BATCH)
             while gone := self._delete(table, table.c.id.in_(batch)):
                 deleted[name] += gone
-        return Pruned(project, queries, archives=tuple(files), **{name: deleted[name] for name in [*old][1:]})
+        return Pruned(project, archives=files, **deleted)
 
     def _archive(self, project: str, old: list[ColumnElement[bool]], folder: Path, now: Moment) -> tuple[Path, int] | None:
         """Archive and delete one batch; return its file and how many it holds, None if nothing is old."""
