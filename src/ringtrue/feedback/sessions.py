@@ -15,7 +15,6 @@ from ringtrue.errors import InputError
 from ringtrue.feedback.derive import SELECTING, text_key, variant_of, winning_by_words
 from ringtrue.feedback.detect import OPENING, VALIDATING, re_searches
 from ringtrue.log.linking import WINDOW, instant, link_all
-from ringtrue.stats import spearman_rho
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, HistoryPoint, LoggedQuery, StoredJudgment
 
 if TYPE_CHECKING:
@@ -204,6 +203,8 @@ def correlations(summaries: Sequence[SessionSummary], *, rng: np.random.Generato
 def _correlation(
     quality: str, outcome: str, pairs: Sequence[tuple[float, float]], rng: np.random.Generator, resamples: int
 ) -> Correlation:
+    from ringtrue.stats import spearman_rho  # needless for the memory server, too
+
     values = np.asarray(pairs, np.float64)
     n = len(values)
     rho = spearman_rho(values[:, 0], values[:, 1])

@@ -228,7 +228,7 @@ class InProcess:
     def _end(self) -> str:
         if self._child is not None:
             wait([self._child[0].sentinel], 1.0)
-        code = self._discard()
+        code = self.close()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
                 return f"was ended by {signal.Signals(-code).name}"
@@ -241,10 +241,7 @@ class InProcess:
             with contextlib.suppress(ValueError):  # it has just been closed
                 _kill_group(child[0])
 
-    def close(self) -> None:
-        self._discard()
-
-    def _discard(self) -> int | None:
+    def close(self) -> int | None:
         """Kill the process, if there is one, with all that it started, and return its exit code."""
         if self._child is None:
             return None
