@@ -19,7 +19,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
-    from ringtrue.rollout.scoring import Feed
+    from ringtrue.rollout import Feed
 
 app = command_group("Run a candidate beside production, unseen by users.")
 

@@ -6,12 +6,10 @@ from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
     from ringtrue.feedback.bias import (
-        Attraction as Attraction,
-        Examination as Examination,
         Shown as Shown,
         attractions as attractions,
     )
-    from ringtrue.feedback.confidence import (
+    from ringtrue.feedback.detect import (
         Confidence as Confidence,
         confidences as confidences,
         to_validate as to_validate,
@@ -30,11 +28,9 @@ if TYPE_CHECKING:
         question_id as question_id,
         text_key as text_key,
         variant_of as variant_of,
-        winning as winning,
         winning_by_words as winning_by_words,
     )
     from ringtrue.feedback.detect import (
-        DetectionRules as DetectionRules,
         file_read as file_read,
         re_searches as re_searches,
         references as references,
@@ -52,10 +48,7 @@ if TYPE_CHECKING:
     )
     from ringtrue.feedback.triggers import (
         LearnedTriggers as LearnedTriggers,
-        Lesson as Lesson,
-        Phrase as Phrase,
         Rehearsal as Rehearsal,
-        Safeguards as Safeguards,
         learn_from_log as learn_from_log,
         learn_from_selection as learn_from_selection,
         learn_into as learn_into,

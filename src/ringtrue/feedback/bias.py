@@ -22,6 +22,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 Method = Literal["position-based", "clicks-over-expected", "none"]
 Floats = NDArray[np.float64]
@@ -89,7 +91,7 @@ class _Cells:
     ranks: int
 
 
-def attractions(shown: Iterable[Shown], *, enough: int = ENOUGH_CLICKS) -> tuple[Examination, dict[Pair, Attraction]]:
+def attractions(shown: Iterable[Shown]) -> tuple[Examination, dict[Pair, Attraction]]:
     """Return the examination curve of these appearances, and what every pair is worth when it is corrected for.
 
     >>> seen = [Shown(("q", "a"), 1, True), Shown(("q", "b"), 2, False)]
@@ -98,7 +100,7 @@ def attractions(shown: Iterable[Shown], *, enough: int = ENOUGH_CLICKS) -> tuple
     ('none', 1, True)
     """
     cells = _count(shown)
-    curve = _examination(cells, enough)
+    curve = _examination(cells)
     if not cells.pairs:
         return curve, {}
     theta = np.asarray([curve.at(rank) for rank in range(1, cells.ranks + 1)])
@@ -108,8 +110,11 @@ def attractions(shown: Iterable[Shown], *, enough: int = ENOUGH_CLICKS) -> tuple
     looks: Floats = np.bincount(cells.pair, weights=cells.shown * theta[cells.rank], minlength=size).astype(np.float64)
     mean = min(1.0, float(clicks.sum() / looks.sum()))
     # An item may have more clicks than its ranks are worth looks; no rate is above 1.
-    rate = np.minimum(1.0, (clicks + PRIOR * mean) / (looks + PRIOR))
-    sure = _wilson_low(rate, np.asarray(looks + PRIOR))
+    n = looks + PRIOR
+    rate = np.minimum(1.0, (clicks + PRIOR * mean) / n)
+    # Wilson (1927): the lower end of a share's interval, which stays above 0 and needs no large n.
+    spread = SURE * np.sqrt(rate * (1 - rate) / n + SURE**2 / (4 * n * n))
+    sure = np.maximum(0.0, (rate + SURE**2 / (2 * n) - spread) / (1 + SURE**2 / n))
     return curve, {
         pair: Attraction(int(clicks[i]), int(times[i]), float(looks[i]), float(rate[i]), float(sure[i]))
         for i, pair in enumerate(cells.pairs)
@@ -129,7 +134,7 @@ def _count(shown: Iterable[Shown]) -> _Cells:
     return _Cells(tuple(codes), places[:, 0], places[:, 1], sums[:, 0], sums[:, 1], ranks)
 
 
-def _examination(cells: _Cells, enough: int) -> Examination:
+def _examination(cells: _Cells) -> Examination:
     clicks, shown = int(cells.clicks.sum()), int(cells.shown.sum())
 
     def found(method: Method, curve: Iterable[float], why: str = "") -> Examination:
@@ -137,31 +142,26 @@ def _examination(cells: _Cells, enough: int) -> Examination:
 
     # A pair that keeps its rank, or that nobody clicked, says nothing about ranks.
     moved = (np.bincount(cells.pair)[cells.pair] > 1) & (np.bincount(cells.pair, cells.clicks)[cells.pair] > 0)
-    groups = _groups(_per_rank(cells, moved), enough)
-    joined = _joined(cells.pair[moved], groups[cells.rank[moved]]) if groups.max(initial=0) else False
-    if joined:
-        return found("position-based", _position_based(cells, groups)[groups])
-    why = (
-        f"items that were shown at several ranks have fewer than {enough} clicks at two ranks each"
-        if not groups.max(initial=0)
-        else "no item links the upper ranks with the lower ones"
-    )
-    groups = _groups(_per_rank(cells, np.ones(len(cells.rank), np.bool_)), enough)
+    groups = _groups(cells, moved)
     if not groups.max(initial=0):
-        return found("none", (1.0,), f"{clicks} clicks cannot tell ranks apart; it takes {enough} at each of two")
+        why = f"items that were shown at several ranks have fewer than {ENOUGH_CLICKS} clicks at two ranks each"
+    elif _joined(cells.pair[moved], groups[cells.rank[moved]]):
+        return found("position-based", _position_based(cells, groups)[groups])
+    else:
+        why = "no item links the upper ranks with the lower ones"
+    groups = _groups(cells, np.ones(len(cells.rank), np.bool_))
+    if not groups.max(initial=0):
+        return found("none", (1.0,), f"{clicks} clicks cannot tell ranks apart; it takes {ENOUGH_CLICKS} at each of two")
     rates = np.bincount(groups[cells.rank], cells.clicks) / np.bincount(groups[cells.rank], cells.shown)
     return found("clicks-over-expected", (rates / rates.max())[groups], why)
 
 
-def _per_rank(cells: _Cells, which: NDArray[np.bool_]) -> Floats:
-    return np.bincount(cells.rank[which], weights=cells.clicks[which], minlength=cells.ranks).astype(np.float64)
-
-
-def _groups(clicks: Floats, enough: int) -> Ints:
+def _groups(cells: _Cells, which: NDArray[np.bool_]) -> Ints:
     """Number ranks so that neighbours share a number until it has enough clicks; a poor rest joins the last."""
+    clicks = np.bincount(cells.rank[which], weights=cells.clicks[which], minlength=cells.ranks)
     groups, number, have = np.zeros(len(clicks), np.int64), 0, 0.0
     for rank, here in enumerate(clicks):
-        if have >= enough and clicks[rank:].sum() >= enough:
+        if have >= ENOUGH_CLICKS and clicks[rank:].sum() >= ENOUGH_CLICKS:
             number, have = number + 1, 0.0
         groups[rank] = number
         have += here
@@ -169,18 +169,11 @@ def _groups(clicks: Floats, enough: int) -> Ints:
 
 
 def _joined(pair: Ints, group: Ints) -> bool:
-    """True where pairs that were shown in several groups link all groups with each other."""
-    parent = list(range(int(group.max(initial=0)) + 1))
-
-    def root(one: int) -> int:
-        while parent[one] != one:
-            one = parent[one]
-        return one
-
-    first: dict[int, int] = {}
-    for code, here in zip(pair.tolist(), group.tolist(), strict=True):
-        parent[root(here)] = root(first.setdefault(code, here))
-    return len({root(one) for one in range(len(parent))}) == 1
+    """True if pairs that were shown in several groups link all groups with each other."""
+    pairs, groups = int(pair.max()) + 1, int(group.max()) + 1
+    links = coo_array((np.ones(len(pair)), (pair, pairs + group)), shape=(pairs + groups,) * 2)
+    _, part = connected_components(links, directed=False)
+    return len(set(part[pairs:].tolist())) == 1
 
 
 def _position_based(cells: _Cells, groups: Ints) -> Floats:
@@ -196,10 +189,3 @@ def _position_based(cells: _Cells, groups: Ints) -> Floats:
         if step < SETTLED:
             break
     return theta
-
-
-def _wilson_low(rate: Floats, n: Floats) -> Floats:
-    """Wilson (1927): the lower end of a share's interval, which stays above 0 and needs no large n."""
-    z = SURE
-    spread = np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return np.asarray(np.maximum(0.0, (rate + z * z / (2 * n) - z * spread) / (1 + z * z / n)))

@@ -23,24 +23,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ringtrue.answers import JudgmentSource
 from ringtrue.errors import CannotDecide, InputError, nearest
-from ringtrue.log.linking import WINDOW, instant, link_all, setting
+from ringtrue.feedback.detect import VALIDATING
+from ringtrue.log.linking import WINDOW, by_time, instant, link_all, setting
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
-    from ringtrue.feedback.bias import Attraction, Examination, Shown
+    from ringtrue.feedback.bias import Examination
     from ringtrue.records import Judgment
     from ringtrue.store import Store
 
 Mixed = Literal["refuse", "separate", "pool"]
 SELECTING = frozenset({"selection", "click", "read_after_search", "reference", "cite", "dwell"})
-VALIDATING = frozenset({"validate_useful", "validate_not_useful"})
 SATISFIED_SECONDS = 30.0
 """A dwell counts as a selection from here on; Fox et al. (2005) found that shorter visits are often mistakes."""
 ANNOTATOR = "feedback:"
@@ -81,7 +81,7 @@ class Derived:
 
 def text_key(text: str) -> str:
     """Return the text under which searches count as the same query."""
-    from ringtrue.golden import normalise
+    from ringtrue.golden import normalise  # the memory server starts 0.1 s earlier without it
 
     return normalise(text)
 
@@ -134,8 +134,7 @@ def derive_judgments(
     """
     if mixed not in get_args(Mixed):
         raise InputError(f"cannot use mixed = {mixed!r}; write {nearest(str(mixed), get_args(Mixed))}")
-    known_results = (query for query in searches if query.result_count is not None)
-    searches = sorted(known_results, key=lambda query: (instant(query.created_at), query.query_id))
+    searches = sorted((query for query in searches if query.result_count is not None), key=by_time)
     variants = Counter(variant_of(query) for query in searches)
     if mixed == "refuse" and len(variants) > 1:
         raise CannotDecide(_mixture(searches, variants))
@@ -144,18 +143,20 @@ def derive_judgments(
         key = asked.key_of[query.query_id]
         asked.ids.setdefault(key, (known or {}).get(key, query.query_id))
         asked.texts.setdefault(key, query.query)
-    left: Counter[str] = Counter()
-    usable = list(_usable(link_all(list(events), searches, window=window), asked.key_of, left))
+    once = {one.event_id: one for one in reversed(link_all(list(events), searches, window=window))}.values()
+    reasons = [(event, _unusable(event, asked.key_of)) for event in once]
+    usable = [event for event, reason in reasons if reason is None]
+    left = Counter(reason for _, reason in reasons if reason is not None)
     judged: list[StoredJudgment] = []
     curves: dict[str, Examination] = {}
-    parts = sorted(variants) if mixed == "separate" else [None]
-    for variant in parts:
+    for variant in sorted(variants) if mixed == "separate" else [None]:
+        mark = "" if variant is None else ":" + hashlib.sha256(variant.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         mine = [query for query in searches if variant is None or variant_of(query) == variant]
         shown_by = {query.query_id for query in mine}
         retrievers = sorted({query.retriever or "unknown" for query in mine})
         told = [event for event in usable if event.query_id in shown_by]
         for actor in sorted({event.actor for event in told}):
-            name = ANNOTATOR + actor + ("" if variant is None else ":" + _short(variant))
+            name = ANNOTATOR + actor + mark
             part = _Part([event for event in told if event.actor == actor], retrievers, asked, name, now, project)
             rows, curve = part.implicit(_searches_of(actor, mine, told))
             judged += rows + part.validated(left)
@@ -206,12 +207,8 @@ def derive_into(
         )
     # To all searches, whoever answered them: what another retriever showed last is not what this one's click was on.
     events = link_all(store.feedback(project=project, since=since, until=until), shown, window=window)
-    own = [
-        one
-        for source in OWN_SOURCES
-        for one in store.judgments(project=project, source=source)
-        if one.annotator.startswith(ANNOTATOR)
-    ]
+    kept = [one for source in OWN_SOURCES for one in store.judgments(project=project, source=source)]
+    own = [one for one in kept if one.annotator.startswith(ANNOTATOR)]
     known = {str(one.metadata[KEY]): one.query_id for one in own if KEY in one.metadata}
     found = derive_judgments(searches, events, now=now, mixed=mixed, window=window, known=known, project=project)
     if dry_run:
@@ -219,8 +216,7 @@ def derive_into(
     fresh = {(one.query_id, one.item_id, one.source, one.annotator) for one in found.judgments}
     gone: dict[tuple[JudgmentSource, str], set[str]] = {}
     for one in own:
-        in_window = one.metadata.get(KEY) in found.keys
-        if in_window and (one.query_id, one.item_id, one.source, one.annotator) not in fresh:
+        if one.metadata.get(KEY) in found.keys and (one.query_id, one.item_id, one.source, one.annotator) not in fresh:
             gone.setdefault((one.source, one.annotator), set()).add(one.query_id)
     for (source, annotator), query_ids in sorted(gone.items()):
         store.delete_judgments(project=project, source=source, annotator=annotator, query_ids=sorted(query_ids))
@@ -233,9 +229,9 @@ def chosen(searches: Sequence[LoggedQuery], retriever: str | None) -> list[Logge
     if retriever is None or not searches:
         return list(searches)
     if retriever == "newest":
-        newest = max(searches, key=lambda query: (instant(query.created_at), query.query_id))
-        return [query for query in searches if variant_of(query) == variant_of(newest)]
-    from ringtrue.retrieve import same_search
+        newest = variant_of(max(searches, key=by_time))
+        return [query for query in searches if variant_of(query) == newest]
+    from ringtrue.retrieve import same_search  # it loads NumPy, which the memory's server does without
 
     mine = [one for one in searches if variant_of(one).startswith(retriever) or same_search(one.retriever or "", retriever)]
     if not mine:
@@ -273,23 +269,11 @@ def winning_by_words(
     return best
 
 
-def winning(
-    judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = (), *, min_confidence: float = 0.0
-) -> list[StoredJudgment]:
-    """Return one judgment per query and item, by query and item.
-
-    Query ids whose searches have the same words are one query; ``searches`` says which words an id stands for where the
-    judgment does not. Judgments by hand are kept whatever their confidence.
-    """
-    best = winning_by_words(judgments, searches, min_confidence=min_confidence)
-    return sorted(best.values(), key=lambda one: (one.query_id, one.item_id))
-
-
 def qrels(
     judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery] = (), *, min_confidence: float = 0.0
 ) -> list[Judgment]:
     """Return the winning judgments as a golden set holds them, each query under one id: that of its first winner in order."""
-    from ringtrue.records import Judgment  # it loads NumPy, which the memory's server does without
+    from ringtrue.records import Judgment  # likewise
 
     best = winning_by_words(judgments, searches, min_confidence=min_confidence)
     ids: dict[str, str] = {}
@@ -334,19 +318,23 @@ class _Part:
     project: str
 
     def implicit(self, counted: Sequence[LoggedQuery]) -> tuple[list[StoredJudgment], Examination | None]:
-        from ringtrue.feedback.bias import attractions
+        from ringtrue.feedback.bias import Shown, attractions
 
-        clicked = {(event.query_id, event.item_id) for event in self.events if event.event_type in SELECTING}
-        if not clicked:
+        selecting = [event for event in self.events if event.event_type in SELECTING]
+        if not selecting:
             return [], None
-        curve, found = attractions(_appearances(counted, clicked, self.asked.key_of))
+        clicked = {(event.query_id, event.item_id) for event in selecting}
+        curve, found = attractions(
+            Shown((self.asked.key_of[query.query_id], item_id), rank, (query.query_id, item_id) in clicked)
+            for query in counted
+            for rank, item_id in enumerate(dict.fromkeys(query.result_ids), 1)
+        )
         sessions: dict[tuple[str, str], set[str]] = {}
-        for event in self.events:
-            if event.event_type in SELECTING:
-                sessions.setdefault(self._pair(event), set()).add(event.session_id)
+        for event in selecting:
+            sessions.setdefault(self._pair(event), set()).add(event.session_id)
         rows = []
         for (key, item_id), who in sessions.items():
-            one: Attraction = found[key, item_id]
+            one = found[key, item_id]
             facts = {
                 "selected": one.clicks,
                 "shown": one.shown,
@@ -361,7 +349,7 @@ class _Part:
     def validated(self, left: Counter[str]) -> list[StoredJudgment]:
         # A session that says it again, or thinks better of it, has one vote: its last.
         votes: dict[tuple[str, str], dict[str, bool]] = {}
-        for event in sorted(self.events, key=lambda event: (instant(event.created_at), event.event_id)):
+        for event in sorted(self.events, key=by_time):
             if event.event_type in VALIDATING:
                 votes.setdefault(self._pair(event), {})[event.session_id] = event.event_type == "validate_useful"
         rows = []
@@ -396,29 +384,8 @@ class _Part:
         )
 
 
-def _appearances(searches: Iterable[LoggedQuery], clicked: set[Any], key_of: Mapping[str, str]) -> Iterator[Shown]:
-    from ringtrue.feedback.bias import Shown
-
-    for query in searches:
-        for rank, item_id in enumerate(dict.fromkeys(query.result_ids), 1):
-            yield Shown((key_of[query.query_id], item_id), rank, (query.query_id, item_id) in clicked)
-
-
-def _usable(events: Iterable[FeedbackEvent], key_of: Mapping[str, str], left: Counter[str]) -> Iterator[FeedbackEvent]:
-    """Yield the events that say something about an item for a query; count the others by reason."""
-    seen: set[str] = set()
-    for event in events:
-        if event.event_id in seen:
-            continue
-        seen.add(event.event_id)
-        reason = _unusable(event, key_of)
-        if reason is None:
-            yield event
-        else:
-            left[reason] += 1
-
-
 def _unusable(event: FeedbackEvent, key_of: Mapping[str, str]) -> str | None:
+    """Return why an event says nothing about an item for a query; None if it does."""
     if event.event_type not in SELECTING | VALIDATING:
         return f"{event.event_type} is no judgment"
     if event.item_id is None:
@@ -429,16 +396,12 @@ def _unusable(event: FeedbackEvent, key_of: Mapping[str, str]) -> str | None:
         return "its search is not among these"
     if event.event_type in SELECTING and event.rank_in_results < 1:
         return "its search did not show the item"
-    if event.event_type == "dwell" and not _seconds(event) >= SATISFIED_SECONDS:
+    seconds = event.metadata.get("seconds")
+    if event.event_type == "dwell" and not (isinstance(seconds, int | float) and seconds >= SATISFIED_SECONDS):
         return f"dwell under {SATISFIED_SECONDS:g} s"
     if event.metadata.get("shared"):
         return "reference to a text that several items have"
     return None
-
-
-def _seconds(event: FeedbackEvent) -> float:
-    value = event.metadata.get("seconds")
-    return float(value) if isinstance(value, int | float) else float("nan")
 
 
 def _searches_of(actor: str, searches: Sequence[LoggedQuery], events: Iterable[FeedbackEvent]) -> list[LoggedQuery]:
@@ -459,10 +422,6 @@ def _searches_of(actor: str, searches: Sequence[LoggedQuery], events: Iterable[F
     for query in searches:
         by_tool.setdefault(query.tool_name, set()).update(seen(query))
     return [query for query in searches if actor in seen(query) or (not seen(query) and by_tool[query.tool_name] == {actor})]
-
-
-def _short(variant: str) -> str:
-    return hashlib.sha256(variant.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _mixture(searches: Sequence[LoggedQuery], variants: Mapping[str, int]) -> str:

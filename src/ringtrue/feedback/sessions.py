@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ringtrue.errors import InputError
-from ringtrue.feedback.derive import SELECTING, VALIDATING, text_key, variant_of, winning_by_words
-from ringtrue.feedback.detect import OPENING, Encode, re_searches
+from ringtrue.feedback.derive import SELECTING, text_key, variant_of, winning_by_words
+from ringtrue.feedback.detect import OPENING, VALIDATING, re_searches
 from ringtrue.log.linking import WINDOW, instant, link_all
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, HistoryPoint, LoggedQuery, StoredJudgment
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ringtrue.store import Store
 
 RELEVANT = 2
@@ -129,7 +130,6 @@ def session_summaries(
     judgments: Iterable[StoredJudgment] = (),
     turns: Mapping[str, int] | None = None,
     outcomes: Iterable[TaskOutcome] = (),
-    encode: Encode | None = None,
     window: timedelta = WINDOW,
 ) -> list[SessionSummary]:
     """Return a summary of every session that searched, by the time of its first search.
@@ -152,8 +152,11 @@ def session_summaries(
     for event in link_all(list(events), searches, window=window):
         told.setdefault(event.session_id, {})[event.event_id] = event
     # Counted from the log itself: it must not hang on whether somebody has run the finder.
-    repeated = {event.query_id for event in re_searches(searches, encode=encode)}
-    relevant = _relevant(judgments, searches)
+    repeated = {event.query_id for event in re_searches(searches)}
+    relevant: dict[str, set[str]] = {}
+    for (key, item_id), one in winning_by_words(judgments, searches).items():
+        if one.relevance >= RELEVANT:
+            relevant.setdefault(key, set()).add(item_id)
     found = []
     for session_id, mine in by_session.items():
         acts = list(told.get(session_id, {}).values())
@@ -161,9 +164,7 @@ def session_summaries(
         ranks = [rr for query in mine if (rr := _rr(query, relevant)) is not None]
         prompts = {query.prompt_id for query in mine if query.prompt_id}
         first = min(mine, key=lambda query: instant(query.created_at))
-        taken = {
-            event.query_id for event in acts if event.event_type in SELECTING and event.query_id and event.rank_in_results > 0
-        }
+        taken = {event.query_id for event in acts if event.event_type in SELECTING and event.rank_in_results > 0}
         found.append(
             SessionSummary(
                 session_id=session_id,
@@ -184,34 +185,25 @@ def session_summaries(
     return sorted(found, key=lambda one: (instant(one.started_at), one.session_id))
 
 
-def correlations(
-    summaries: Sequence[SessionSummary], *, rng: np.random.Generator, alpha: float = 0.05, resamples: int = 2000
-) -> list[Correlation]:
+def correlations(summaries: Sequence[SessionSummary], *, rng: np.random.Generator, resamples: int = 2000) -> list[Correlation]:
     """Return how the figures of sessions go with their outcomes, for every pair of which at least two sessions have both.
 
-    The interval is the bootstrap's over sessions: it says how far other sessions like these would agree. A correlation is no
-    cause: easy tasks have good searches and good outcomes alike.
+    The 95 % interval is the bootstrap's over sessions: it says how far other sessions like these would agree. A correlation is
+    no cause: easy tasks have good searches and good outcomes alike.
     """
     found = []
-    for quality in QUALITIES:
-        for outcome in OUTCOMES:
-            pairs = [
-                (x, y)
-                for one in summaries
-                if one.outcome is not None
-                if (x := getattr(one, quality)) is not None and (y := getattr(one.outcome, outcome)) is not None
-            ]
-            if len(pairs) > 1:
-                found.append(_correlation(quality, outcome, pairs, rng, alpha, resamples))
+    for quality, outcome in product(QUALITIES, OUTCOMES):
+        figures: list[tuple[Any, Any]] = [(getattr(one, quality), getattr(one.outcome, outcome, None)) for one in summaries]
+        pairs = [pair for pair in figures if None not in pair]
+        if len(pairs) > 1:
+            found.append(_correlation(quality, outcome, pairs, rng, resamples))
     return found
 
 
 def _correlation(
-    quality: str, outcome: str, pairs: Sequence[tuple[float, float]], rng: np.random.Generator, alpha: float, resamples: int
+    quality: str, outcome: str, pairs: Sequence[tuple[float, float]], rng: np.random.Generator, resamples: int
 ) -> Correlation:
-    import numpy as np
-
-    from ringtrue.stats import spearman_rho
+    from ringtrue.stats import spearman_rho  # needless for the memory server, too
 
     values = np.asarray(pairs, np.float64)
     n = len(values)
@@ -225,16 +217,8 @@ def _correlation(
     defined = again[~np.isnan(again)]
     if len(defined) < 0.95 * resamples:
         return Correlation(quality, outcome, n, rho, why="most sessions are alike; resamples of them have no correlation")
-    low, high = np.quantile(defined, [alpha / 2, 1 - alpha / 2])
+    low, high = np.quantile(defined, [0.025, 0.975])
     return Correlation(quality, outcome, n, rho, float(low), float(high))
-
-
-def _relevant(judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery]) -> dict[str, set[str]]:
-    """Return text of a query → its relevant items; an empty set where everything judged is irrelevant."""
-    found: dict[str, set[str]] = {}
-    for (key, item_id), one in winning_by_words(judgments, searches).items():
-        found.setdefault(key, set()).update({item_id} if one.relevance >= RELEVANT else ())
-    return found
 
 
 def _rr(query: LoggedQuery, relevant: Mapping[str, set[str]]) -> float | None:

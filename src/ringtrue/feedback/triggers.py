@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError
-from ringtrue.feedback.detect import OPENING, word_list
-from ringtrue.log.linking import WINDOW, instant, link_all
+from ringtrue.feedback.detect import OPENING
+from ringtrue.golden import STOP_WORDS
+from ringtrue.log.exchange import queries_of
+from ringtrue.log.linking import by_time, instant, link_all
+from ringtrue.retrieve import words_of
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
@@ -37,27 +40,17 @@ DENYLIST = frozenset(_DENIED.split())
 """Words that would call their item in half of all searches."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Safeguards:
-    """What keeps one odd selection from changing what everybody finds; the defaults are those of F-5."""
-
-    denylist: frozenset[str] = DENYLIST
-    per_selection: int = 3
-    per_item: int = 8
-    expires: timedelta = timedelta(days=30)
-    item_age: timedelta = timedelta(hours=72)
-    already_top: int = 3
-    """An item shown at this rank or above is found without help."""
-    shadow: timedelta = timedelta(days=7)
-    failing_calls: int = 5
-    """A phrase that called its item so often in shadow without one selection never serves."""
-    longest: int = 4
-    """Words of a phrase."""
-    shortest: int = 4
-    """Letters of a phrase of one word."""
-
-
-DEFAULTS = Safeguards()
+# What keeps one odd selection from changing what everybody finds (F-5).
+PER_SELECTION, PER_ITEM = 3, 8
+EXPIRES = timedelta(days=30)
+ITEM_AGE = timedelta(hours=72)
+ALREADY_TOP = 3
+"""An item shown at this rank or above is found without help."""
+SHADOW = timedelta(days=7)
+FAILING_CALLS = 5
+"""A phrase that called its item so often in shadow without one selection never serves."""
+LONGEST, SHORTEST = 4, 4
+"""Words of a phrase, and letters of a phrase of one word."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +63,13 @@ class Phrase:
     confirmed_at: str
     query_id: str
 
-    def state(self, now: datetime, *, rules: Safeguards = DEFAULTS, rehearsal: Rehearsal | None = None) -> State:
+    def state(self, now: datetime, *, rehearsal: Rehearsal | None = None) -> State:
         """Return where the phrase stands at a moment."""
-        if now >= instant(self.confirmed_at) + rules.expires:
+        if now >= instant(self.confirmed_at) + EXPIRES:
             return "expired"
-        if now < instant(self.learned_at) + rules.shadow:
+        if now < instant(self.learned_at) + SHADOW:
             return "shadow"
-        if rehearsal is not None and rehearsal.called >= rules.failing_calls and rehearsal.chosen == 0:
+        if rehearsal is not None and rehearsal.called >= FAILING_CALLS and rehearsal.chosen == 0:
             return "failed"
         return "serving"
 
@@ -105,7 +98,6 @@ def learn_from_selection(
     item_created_at: str | None,
     now: datetime,
     own_phrases: Iterable[str] = (),
-    rules: Safeguards = DEFAULTS,
 ) -> Lesson:
     """Return what a selection teaches, given all that was learned before.
 
@@ -115,47 +107,48 @@ def learn_from_selection(
     if event.query_id != query.query_id or event.item_id is None:
         raise InputError(f"event '{event.event_id}' is not linked to search '{query.query_id}'; link it first")
     log = [entry for entry in log if entry.what in KINDS]
-    refused = _refusal(event, log, item_created_at, now, rules)
+    refused = _refusal(event, log, item_created_at, now)
     if refused:
         return Lesson(refused=refused)
-    there = {one.phrase: one for one in learned_phrases(log) if one.item_id == event.item_id and _live(one, now, rules)}
-    barred = {" ".join(word_list(phrase)) for phrase in own_phrases}
+    mine = [one for one in learned_phrases(log) if one.item_id == event.item_id]
+    there = {one.phrase for one in mine if one.state(now) != "expired"}
+    barred = {" ".join(words_of(phrase)) for phrase in own_phrases}
     barred |= {str(phrase) for entry in log if entry.subject == event.item_id for phrase in entry.detail.get("phrases", ())}
-    candidates = [phrase for phrase in phrases_of(query.query, rules=rules) if phrase not in barred]
+    candidates = [phrase for phrase in phrases_of(query.query) if phrase not in barred]
+    facts = {"query_id": event.query_id, "event_id": event.event_id, "rank": event.rank_in_results, "actor": event.actor}
     entries = []
-    room = max(0, rules.per_item - len(there))
-    for phrase in candidates[: rules.per_selection]:
+    room = max(0, PER_ITEM - len(there))
+    for phrase in candidates[:PER_SELECTION]:
         if phrase not in there and room == 0:
             continue
         room -= phrase not in there
-        entries.append(_entry(CONFIRMED if phrase in there else LEARNED, event, phrase, now))
+        what, detail = CONFIRMED if phrase in there else LEARNED, {"phrase": phrase, **facts}
+        entries.append(AuditEntry(timestamp(now), "feedback", what, event.item_id, detail, event.project))
     if entries:
         return Lesson(tuple(entries))
     return Lesson(
-        refused=f"the item has {rules.per_item} phrases already" if candidates else "no word of the query is telling enough"
+        refused=f"the item has {PER_ITEM} phrases already" if candidates else "no word of the query is telling enough"
     )
 
 
-def phrases_of(text: str, *, rules: Safeguards = DEFAULTS) -> list[str]:
+def phrases_of(text: str) -> list[str]:
     """Return the phrases a query offers, the most telling first: runs of words between stop words and words of the denylist.
 
     >>> phrases_of("How do I get the refund policy for late checkout?")
     ['refund policy', 'late checkout']
     """
-    from ringtrue.golden import STOP_WORDS
-
     runs: list[list[str]] = [[]]
-    for word in word_list(text):
-        if word in STOP_WORDS or word in rules.denylist:
+    for word in words_of(text):
+        if word in STOP_WORDS or word in DENYLIST:
             runs.append([])
         else:
             runs[-1].append(word)
     found: dict[str, None] = {}
     for run in runs:
-        for start in range(0, len(run), rules.longest):
-            part = run[start : start + rules.longest]
+        for start in range(0, len(run), LONGEST):
+            part = run[start : start + LONGEST]
             # One short word, or digits alone, calls too much.
-            if len(part) > 1 or len(part[0]) >= rules.shortest:
+            if len(part) > 1 or len(part[0]) >= SHORTEST:
                 found[" ".join(part)] = None
     worded = [phrase for phrase in found if not phrase.replace(" ", "").isdigit()]
     return sorted(worded, key=lambda phrase: -len(phrase.split()))
@@ -169,28 +162,22 @@ def learned_phrases(log: Iterable[AuditEntry]) -> list[Phrase]:
         if entry.what == ROLLED_BACK:
             for phrase in entry.detail.get("phrases", ()):
                 found.pop((entry.subject, str(phrase)), None)
-        elif entry.what in (LEARNED, CONFIRMED):
-            phrase = str(entry.detail["phrase"])
-            before = found.get((entry.subject, phrase))
-            if before is not None and entry.what == CONFIRMED:
-                found[entry.subject, phrase] = replace(before, confirmed_at=entry.at)
-            else:
-                found[entry.subject, phrase] = Phrase(entry.subject, phrase, entry.at, entry.at, str(entry.detail["query_id"]))
+        else:
+            key = (entry.subject, str(entry.detail["phrase"]))
+            before = found.get(key) if entry.what == CONFIRMED else None
+            first = Phrase(*key, entry.at, entry.at, str(entry.detail["query_id"]))
+            found[key] = first if before is None else replace(before, confirmed_at=entry.at)
     return [found[key] for key in sorted(found)]
 
 
 def serving_phrases(
-    log: Iterable[AuditEntry],
-    *,
-    now: datetime,
-    rehearsals: Mapping[tuple[str, str], Rehearsal] | None = None,
-    rules: Safeguards = DEFAULTS,
+    log: Iterable[AuditEntry], *, now: datetime, rehearsals: Mapping[tuple[str, str], Rehearsal] | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return item → the phrases that call it now: those that are past their shadow, did not fail in it and have not expired."""
     found: dict[str, list[str]] = {}
     for one in learned_phrases(log):
         rehearsal = (rehearsals or {}).get((one.item_id, one.phrase))
-        if one.state(now, rules=rules, rehearsal=rehearsal) == "serving":
+        if one.state(now, rehearsal=rehearsal) == "serving":
             found.setdefault(one.item_id, []).append(one.phrase)
     return {item_id: tuple(phrases) for item_id, phrases in found.items()}
 
@@ -201,17 +188,17 @@ def called_by(text: str, phrases: Mapping[str, Sequence[str]]) -> dict[str, str]
     >>> called_by("refund policy?", {"d1": ("refund policy", "refund"), "d2": ("refunds",)})
     {'d1': 'refund policy'}
     """
-    said = f" {' '.join(word_list(text))} "
+    said = f" {' '.join(words_of(text))} "
     found = {}
     for item_id, some in phrases.items():
-        there = [phrase for phrase in some if f" {' '.join(word_list(phrase))} " in said]
+        there = [phrase for phrase in some if f" {' '.join(words_of(phrase))} " in said]
         if there:
             found[item_id] = max(there, key=lambda phrase: (len(phrase.split()), phrase))
     return found
 
 
 def rehearse(
-    phrases: Iterable[Phrase], searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent], *, rules: Safeguards = DEFAULTS
+    phrases: Iterable[Phrase], searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent]
 ) -> dict[tuple[str, str], Rehearsal]:
     """Return, by item and phrase, how phrases would have done on the searches of their shadow period.
 
@@ -229,7 +216,7 @@ def rehearse(
             query
             for at, query in dated
             # The search it was learned from would always prove it right.
-            if start <= at < start + rules.shadow and query.query_id != one.query_id
+            if start <= at < start + SHADOW and query.query_id != one.query_id
             if called_by(query.query, {one.item_id: (one.phrase,)})
         ]
         hits = sum(one.item_id in chosen[query.query_id] for query in called)
@@ -261,9 +248,7 @@ def roll_back_triggers(
     ]
 
 
-def _refusal(
-    event: FeedbackEvent, log: Iterable[AuditEntry], item_created_at: str | None, now: datetime, rules: Safeguards
-) -> str:
+def _refusal(event: FeedbackEvent, log: Iterable[AuditEntry], item_created_at: str | None, now: datetime) -> str:
     if event.event_type not in OPENING:
         return f"{event.event_type} is no selection"
     if any(entry.detail.get("event_id") == event.event_id for entry in log):
@@ -271,12 +256,12 @@ def _refusal(
         return "this selection was learned from before"
     if event.rank_in_results < 1:
         return "no search showed the item"
-    if event.rank_in_results <= rules.already_top:
+    if event.rank_in_results <= ALREADY_TOP:
         return f"the item was at rank {event.rank_in_results} already"
     if item_created_at is None:
         return "the age of the item is unknown"
-    if now - instant(item_created_at) < rules.item_age:
-        return f"the item is younger than {rules.item_age / timedelta(hours=1):g} hours"
+    if now - instant(item_created_at) < ITEM_AGE:
+        return f"the item is younger than {ITEM_AGE / timedelta(hours=1):g} hours"
     return ""
 
 
@@ -306,7 +291,6 @@ def learn_into(
     created_at: Callable[[str], str | None],
     now: datetime,
     own_phrases: Callable[[str], Iterable[str]] = lambda _: (),
-    rules: Safeguards = DEFAULTS,
     project: str = DEFAULT_PROJECT,
     dry_run: bool = False,
 ) -> list[tuple[FeedbackEvent, Lesson]]:
@@ -320,13 +304,13 @@ def learn_into(
     searches = {query.query_id: query for query in found if query.traffic == "user"}
     log = trigger_log(store, project=project)
     lessons = []
-    for event in sorted(linked, key=lambda event: (instant(event.created_at), event.event_id)):
+    for event in sorted(linked, key=by_time):
         query, item_id = searches.get(str(event.query_id)), str(event.item_id)
         if query is None:
             lessons.append((event, Lesson(refused="its search is not among the users' searches in the log")))
             continue
         lesson = learn_from_selection(
-            event, query, log, item_created_at=created_at(item_id), now=now, own_phrases=own_phrases(item_id), rules=rules
+            event, query, log, item_created_at=created_at(item_id), now=now, own_phrases=own_phrases(item_id)
         )
         for entry in () if dry_run else lesson.entries:
             store.add_audit(entry)
@@ -343,8 +327,6 @@ def learn_from_log(
     until: str | None = None,
     created_at: Callable[[str], str | None] = lambda _: None,
     own_phrases: Callable[[str], Iterable[str]] = lambda _: (),
-    window: timedelta = WINDOW,
-    rules: Safeguards = DEFAULTS,
     project: str = DEFAULT_PROJECT,
     dry_run: bool = False,
 ) -> list[tuple[FeedbackEvent, Lesson]]:
@@ -352,8 +334,6 @@ def learn_from_log(
 
     An item whose age ``created_at`` does not know is as old as the first search in the log that showed it.
     """
-    from ringtrue.log.exchange import queries_of
-
     searches = list(queries_of(store, project=project))
     shown: dict[str, str] = {}
     for query in searches:
@@ -362,11 +342,10 @@ def learn_from_log(
     events = store.feedback(project=project, since=since, until=until, kinds=_SELECTIONS)
     return learn_into(
         store,
-        link_all(events, searches, window=window),
+        link_all(events, searches),
         created_at=lambda item_id: created_at(item_id) or shown.get(item_id),
         now=now,
         own_phrases=own_phrases,
-        rules=rules,
         project=project,
         dry_run=dry_run,
     )
@@ -381,42 +360,20 @@ class PhraseStanding:
     rehearsal: Rehearsal
 
 
-def standing_phrases(
-    store: Store, *, now: datetime, project: str = DEFAULT_PROJECT, rules: Safeguards = DEFAULTS
-) -> list[PhraseStanding]:
+def standing_phrases(store: Store, *, now: datetime, project: str = DEFAULT_PROJECT) -> list[PhraseStanding]:
     """Return what was learned and not taken back, by item and phrase."""
-    from ringtrue.log.exchange import queries_of
-
     phrases = learned_phrases(trigger_log(store, project=project))
     if not phrases:
         return []
     first = min(one.learned_at for one in phrases)
     searches = list(queries_of(store, project=project, since=first))
     events = link_all(store.feedback(project=project, since=first, kinds=_SELECTIONS), searches)
-    done = rehearse(phrases, searches, events, rules=rules)
-    return [
-        PhraseStanding(one, one.state(now, rules=rules, rehearsal=tried), tried)
-        for one in phrases
-        for tried in [done[one.item_id, one.phrase]]
-    ]
+    done = rehearse(phrases, searches, events)
+    tried = [(one, done[one.item_id, one.phrase]) for one in phrases]
+    return [PhraseStanding(one, one.state(now, rehearsal=rehearsal), rehearsal) for one, rehearsal in tried]
 
 
 def trigger_log(store: Store, *, project: str = DEFAULT_PROJECT) -> list[AuditEntry]:
     """Return what was learned, confirmed and taken back, the newest first."""
     found = [entry for what in KINDS for entry in store.audit(project=project, what=what)]
     return sorted(found, key=lambda entry: entry.at, reverse=True)
-
-
-def _live(one: Phrase, now: datetime, rules: Safeguards) -> bool:
-    return now < instant(one.confirmed_at) + rules.expires
-
-
-def _entry(what: str, event: FeedbackEvent, phrase: str, now: datetime) -> AuditEntry:
-    detail = {
-        "phrase": phrase,
-        "query_id": event.query_id,
-        "event_id": event.event_id,
-        "rank": event.rank_in_results,
-        "actor": event.actor,
-    }
-    return AuditEntry(timestamp(now), "feedback", what, str(event.item_id), project=event.project, detail=detail)

@@ -17,21 +17,16 @@ if TYPE_CHECKING:
     from ringtrue.log.exchange import (
         export_rows as export_rows,
         import_files as import_files,
-        Imported as Imported,
         queries_of as queries_of,
         SOURCES as SOURCES,
     )
     from ringtrue.log.figures import (
-        Counts as Counts,
         Figures as Figures,
         living as living,
         log_figures as log_figures,
-        LogFigures as LogFigures,
-        Losses as Losses,
         losses as losses,
-        Recovered as Recovered,
     )
-    from ringtrue.log.importers import ACTIONS as ACTIONS, queries_in_spans as queries_in_spans, rows_in_ubi as rows_in_ubi
+    from ringtrue.log.importers import ACTIONS as ACTIONS, rows_in_ubi as rows_in_ubi
     from ringtrue.log.linking import (
         check_event as check_event,
         link as link,
@@ -40,9 +35,7 @@ if TYPE_CHECKING:
     )
     from ringtrue.log.query_log import (
         log_folder as log_folder,
-        LoggedSearch as LoggedSearch,
         QueryLog as QueryLog,
-        Watched as Watched,
     )
     from ringtrue.log.redact import Redactor as Redactor
     from ringtrue.log.rows import line_of as line_of, row_of as row_of

@@ -20,6 +20,7 @@ import re
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from sys import getsizeof
@@ -49,19 +50,21 @@ class Namer:
     The hash is keyed by a secret of this process: it tells nothing about the query, and two processes never agree by chance.
     """
 
-    def __init__(self, prefix: str = "eq_") -> None:
+    def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.renew()
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
 
-    def renew(self) -> None:
+    def _renew(self) -> None:
         """Begin anew, as a forked child must: it would give its parent's ids again."""
         self._key = secrets.token_bytes(16)
         self._last = 0
         self._lock = threading.Lock()
 
-    def tick(self, now: int | None = None) -> Moment:
-        """Return a moment that no other has; ``now`` is the clock in nanoseconds since 1970, read unless given."""
-        clock = (time.time_ns() if now is None else now) // 1000
+    def tick(self) -> Moment:
+        """Return a moment that no other has."""
+        clock = time.time_ns() // 1000
         with self._lock:
             self._last = max(clock, self._last + 1)
             return Moment(self._last, clock)
@@ -69,7 +72,7 @@ class Namer:
     def name(self, moment: Moment, text: str) -> str:
         """Return the id of what was asked at a moment; later calls give the same."""
         said = b"%d %s" % (moment.micros, text.encode("utf-8", "surrogatepass"))
-        return f"{self.prefix}{_digits(moment.micros)}_{hashlib.blake2b(said, key=self._key, digest_size=6).hexdigest()}"
+        return _id(self.prefix, moment.micros, hashlib.blake2b(said, key=self._key, digest_size=6))
 
     def __call__(self, text: str = "") -> str:
         """Return the next id."""
@@ -77,15 +80,9 @@ class Namer:
 
 
 @lru_cache(maxsize=16)
-def _second(seconds: int) -> tuple[str, str]:
-    """Return a second since 1970 as UTC digits that sort by time, and as ISO 8601; most events share theirs with others."""
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).zfill(19)
-    return re.sub(r"\D", "", moment), moment
-
-
-def _digits(micros: int) -> str:
-    seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)[0]}{rest:06}"
+def _second(seconds: int) -> str:
+    """Return a second since 1970 as ISO 8601 in UTC; most events share theirs with others."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).zfill(19)
 
 
 def iso(micros: int) -> str:
@@ -95,7 +92,11 @@ def iso(micros: int) -> str:
     '2026-01-04T12:00:00.000000Z'
     """
     seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)[1]}.{rest:06}Z"
+    return f"{_second(seconds)}.{rest:06}Z"
+
+
+def _id(prefix: str, micros: int, digest: hashlib.blake2b) -> str:
+    return f"{prefix}{re.sub('[^0-9]', '', iso(micros))}_{digest.hexdigest()}"
 
 
 def imported_id(prefix: str, micros: int, *parts: str) -> str:
@@ -104,22 +105,11 @@ def imported_id(prefix: str, micros: int, *parts: str) -> str:
     >>> imported_id("eq_", 1_767_528_000_000_000, "trace", "span")
     'eq_20260104120000000000_b66cbdcb92e1'
     """
-    spoken = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return f"{prefix}{_digits(micros)}_{spoken}"
+    return _id(prefix, micros, hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6))
 
 
 query_name = Namer("eq_")
 event_name = Namer("ef_")
-
-
-def _renew_all() -> None:
-    query_name.renew()
-    event_name.renew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
-
 
 ENOUGH = 5
 """Results at which the count is saturated."""
@@ -149,20 +139,13 @@ def saturating(half: float) -> Relevance:
     return relevance
 
 
-def quality_proxy(
-    scores: Sequence[float],
-    latency_ms: float | None,
-    *,
-    relevance: Relevance = as_given,
-    enough: int = ENOUGH,
-    half_ms: float = HALF_MS,
-) -> float | None:
+def quality_proxy(scores: Sequence[float], latency_ms: float | None, *, relevance: Relevance = as_given) -> float | None:
     """Return the proxy; None where it cannot be known: no latency, or a score that ``relevance`` cannot place in [0, 1].
 
     - average relevance: the mean of ``relevance(score)`` over all results; an empty answer has 0, by definition
     - top result: that of the first result; of an empty answer 0
-    - count saturation: min(1, results ÷ enough)
-    - latency term: half ÷ (half + milliseconds), so 1 at once and ½ at ``half_ms``
+    - count saturation: min(1, results ÷ 5)
+    - latency term: 500 ÷ (500 + milliseconds), so 1 at once and ½ at half a second
 
     >>> quality_proxy([0.9, 0.7, 0.5, 0.5, 0.4], 500.0)
     0.74
@@ -177,11 +160,8 @@ def quality_proxy(
     for value in placed:  # a loop: every logged search comes by here
         if not 0.0 <= value <= 1.0:
             return None
-    average = sum(placed) / len(placed) if placed else 0.0
-    top = placed[0] if placed else 0.0
-    return round(
-        0.40 * average + 0.25 * top + 0.20 * min(1.0, len(placed) / enough) + 0.15 * half_ms / (half_ms + latency_ms), 6
-    )
+    of_results = 0.40 * sum(placed) / len(placed) + 0.25 * placed[0] if placed else 0.0
+    return round(of_results + 0.20 * min(1.0, len(placed) / ENOUGH) + 0.15 * HALF_MS / (HALF_MS + latency_ms), 6)
 
 
 IDS = ("doc_id", "id", "_id", "document_id", "node_id", "id_")
@@ -215,7 +195,7 @@ def read_answer(answer: Any) -> Answered:
         return _of_hits(answer)
     pairs = [_id_and_score(item) for item in answer]
     scores = tuple([score for _, score in pairs])
-    return Answered(tuple([doc_id for doc_id, _ in pairs]), () if _unknown(scores) else scores, {})
+    return Answered(tuple([doc_id for doc_id, _ in pairs]), scores if math.isfinite(sum(scores)) else (), {})
 
 
 def _of_hits(hits: Sequence[Hit]) -> Answered:
@@ -226,52 +206,33 @@ def _of_hits(hits: Sequence[Hit]) -> Answered:
     for hit in hits:
         doc_id = hit.doc_id
         for channel, rank in hit.channels.items():
-            if channel in ranks:
-                ranks[channel].append((rank, doc_id))
-            else:
-                ranks[channel] = [(rank, doc_id)]
-    for found in ranks.values():
-        found.sort()
-    channels = {channel: tuple([doc_id for _, doc_id in found]) for channel, found in ranks.items()}
-    return Answered(ids, () if _unknown(scores) else scores, channels)
-
-
-def _unknown(scores: Sequence[float]) -> bool:
-    """True where a score is none."""
-    return math.isnan(sum(scores)) or math.isinf(sum(scores))
+            ranks.setdefault(channel, []).append((rank, doc_id))
+    channels = {channel: tuple([doc_id for _, doc_id in sorted(found)]) for channel, found in ranks.items()}
+    return Answered(ids, scores if math.isfinite(sum(scores)) else (), channels)
 
 
 def _id_and_score(item: Any) -> tuple[str, float]:
-    if type(item) is str:
-        return item, math.nan
-    if type(item) is Hit:
-        return item.doc_id, item.score
     if isinstance(item, str | int) and not isinstance(item, bool):
         return str(item), math.nan
     if isinstance(item, tuple | list) and len(item) == 2:
-        if type(item[0]) is str and type(item[1]) is float and math.isfinite(item[1]):
-            return item[0], item[1]
         if isinstance(item[0], str | int):
             return str(item[0]), _number(item[1])
         return _id_and_score(item[0])[0], _number(item[1])  # (document, score), as vector stores answer
     if isinstance(item, Mapping):
         inner = item.get("document", item)
         found = _first(item, IDS) or (_first(inner, IDS) if isinstance(inner, Mapping) else None)
-        return _known(found, item), _number(_first(item, SCORES))
-    found = next((value for name in IDS if (value := getattr(item, name, None)) is not None), None)
-    if found is None and isinstance(metadata := getattr(item, "metadata", None), Mapping):
-        found = _first(metadata, IDS)  # a document of LangChain may have its id there
-    if found is None and (inner := getattr(item, "node", None) or getattr(item, "document", None)) is not None:
-        return _id_and_score(inner)[0], _number(getattr(item, "score", None))
-    return _known(found, item), _number(getattr(item, "score", None))
-
-
-def _known(doc_id: Any, item: Any) -> str:
-    if doc_id is None:
+        score = _first(item, SCORES)
+    else:
+        found, score = _first({name: getattr(item, name, None) for name in IDS}, IDS), getattr(item, "score", None)
+        if found is None and isinstance(metadata := getattr(item, "metadata", None), Mapping):
+            found = _first(metadata, IDS)  # a document of LangChain may have its id there
+        if found is None and (inner := getattr(item, "node", None) or getattr(item, "document", None)) is not None:
+            found = _id_and_score(inner)[0]
+    if found is None:
         raise InputError(
             f"a hit of type {type(item).__name__} has no id; give the log results=, which returns ids or (id, score)"
         )
-    return str(doc_id)
+    return str(found), _number(score)
 
 
 def _first(item: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -295,47 +256,36 @@ def stages_of(seen: Seen | None) -> tuple[tuple[StageLogged, ...], dict[str, flo
 
     if seen is None:
         return (), {}
-    figures: list[StageLogged] = []
-    base = seen.base if isinstance(seen, Stepped) else seen
+    base, steps = (seen.base, seen.steps) if isinstance(seen, Stepped) else (seen, ())
+    before = len(base.hits)
+    figures = [StageLogged("candidate", before, before, base.ms)]
     if isinstance(base, Fused):
         spent = sum(channel.ms for channel in base.channels)
         listed = sum(len(channel.hits) for channel in base.channels)
-        figures.append(StageLogged("candidate", listed, len(base.order), spent))
-        figures.append(StageLogged("fusion", len(base.order), len(base.hits), max(0.0, base.ms - spent)))
-    else:
-        figures.append(StageLogged("candidate", len(base.hits), len(base.hits), base.ms))
-    if isinstance(seen, Stepped):
-        before = len(base.hits)
-        for step in seen.steps:
-            name = STAGES.get(step.name.split("(")[0], step.name)
-            figures.append(StageLogged(name, before, len(step.hits), step.ms))
-            before = len(step.hits)
-    latency: dict[str, float] = {}
+        fused = StageLogged("fusion", len(base.order), before, max(0.0, base.ms - spent))
+        figures = [StageLogged("candidate", listed, len(base.order), spent), fused]
+    for step in steps:
+        figures.append(StageLogged(STAGES.get(step.name.split("(")[0], step.name), before, len(step.hits), step.ms))
+        before = len(step.hits)
+    latency: Counter[str] = Counter()
     for figure in figures:
-        latency[figure.name] = latency.get(figure.name, 0.0) + figure.ms
-    return tuple(figures), latency
+        latency[figure.name] += figure.ms  # type: ignore[assignment]  # a counter adds up any numbers
+    return tuple(figures), dict(latency)
 
 
 def weight(row: LoggedQuery | FeedbackEvent) -> int:
     """Return the bytes that a row occupies while it waits."""
     if isinstance(row, FeedbackEvent):
         return _ROW + _data(row.metadata)
-    answer = answer_weight(row.query, row.result_ids, row.channel_contributions)
-    rest = sum(map(_data, (row.flags, row.stage_latency_ms, row.fusion_weights, row.fallback, row.intent, row.user_id)))
-    return answer + 150 * len(row.stages) + rest
+    further = (row.stages, row.flags, row.stage_latency_ms, row.fusion_weights, row.fallback, row.intent, row.user_id)
+    return search_weight(row.query, row.result_ids, row.channel_contributions, further)
 
 
-def answer_weight(query: str, ids: Sequence[str], channels: Mapping[str, Sequence[str]]) -> int:
-    """Return the bytes that a search with its answer occupies while it waits."""
-    total = _ROW + getsizeof(query) + sum(map(getsizeof, ids)) + (_ID + _FLOAT) * len(ids)
-    for listed in channels.values():
-        total += 120 + _ID * len(listed)  # the ids are those of the results; a channel adds a place for each
-    return total
-
-
-def fields_weight(fields: Mapping[str, Any]) -> int:
-    """Return the bytes of further fields of a search."""
-    return sum(map(_data, fields.values()))
+def search_weight(query: str, ids: Sequence[str], channels: Mapping[str, Sequence[str]], further: Iterable[Any]) -> int:
+    """Return the bytes that a search, its answer and the values of further fields occupy while they wait."""
+    total = _ROW + getsizeof(query) + sum(map(getsizeof, ids)) + (_ID + _FLOAT) * len(ids) + sum(map(_data, further))
+    # The ids are those of the results; a channel adds a place for each.
+    return total + sum(120 + _ID * len(listed) for listed in channels.values())
 
 
 def _data(value: Any, depth: int = 0) -> int:
@@ -343,4 +293,4 @@ def _data(value: Any, depth: int = 0) -> int:
         return 240 + sum(100 + getsizeof(name) + _data(item, depth + 1) for name, item in value.items())
     if isinstance(value, list | tuple | set | frozenset) and depth < 8:
         return 120 + sum(16 + _data(item, depth + 1) for item in value)
-    return getsizeof(value)
+    return 150 if isinstance(value, StageLogged) else getsizeof(value)

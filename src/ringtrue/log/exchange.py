@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import re
 import tempfile
@@ -12,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats import ListedQuery, Place, is_query_list, queries_in, read_jsonl, read_query_list, write_text
+from ringtrue.formats import ListedQuery, Place, is_query_list, open_duckdb, queries_in, read_jsonl, read_query_list, write_rows
 from ringtrue.log.capture import imported_id
 from ringtrue.log.importers import ACTIONS, is_spans, is_ubi, queries_in_spans, rows_in_ubi
 from ringtrue.log.redact import Redactor
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ringtrue.store import Store
 
 Source = Literal["auto", "spans", "ubi", "ringtrue", "queries"]
-SOURCES: tuple[Source, ...] = ("auto", "spans", "ubi", "ringtrue", "queries")
+SOURCES: tuple[Source, ...] = get_args(Source)
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 PAGE = 2_000
 MOST_LISTED = 1_000_000
@@ -67,70 +66,41 @@ def import_files(
 ) -> Imported:
     """Read files into the log; doing it again adds nothing.
 
-    ``columns`` names the columns of a list of queries: ``{"query": "term"}``; ``now`` is the time of those listed without one.
+    ``columns`` names the columns of a list of queries: ``{"query": "term"}``; ``now`` is the time of those without one.
 
     Every file is read to its end before a row of it is written, so that a mistake in it, an InputError with line and field,
     leaves nothing half done. Rows are redacted like those of a live log.
     """
-    total = Imported()
+    counts: Counter[str] = Counter()
+    skipped: dict[str, int] = {}
+    notes: list[str] = []
     at = timestamp(now or datetime.now(UTC))
     for path in paths:
-        skipped: dict[str, int] = dict(total.skipped)
-        notes: list[str] = []
         if source == "queries" or columns or (source == "auto" and is_query_list(path)):
             listed, unused = read_query_list(path, columns=columns)
             rows: list[Row] = list(_searches(listed, unused, project, at, notes))
         else:
-            rows = list(_rows(path, source, project, actions, skipped, at=at, notes=notes))
+            lines = read_jsonl(path)
+            first = list(islice(lines, 1))
+            kind = _kind(first) if source == "auto" else source
+            every = chain(first, lines)
+            if kind == "queries":
+                others: dict[str, None] = {}
+                rows = list(_searches(list(queries_in(every, unused=others)), tuple(others), project, at, notes))
+            elif kind == "spans":
+                rows = list(queries_in_spans(every, project=project, skipped=skipped))
+            elif kind == "ubi":
+                rows = list(rows_in_ubi(every, project=project, actions=actions, skipped=skipped))
+            else:
+                rows = [replace(row_of(data, where), project=project) for where, data in every]
         queries = [cleaner.query(row) for row in rows if isinstance(row, LoggedQuery)]
         events = [cleaner.feedback(row) for row in rows if isinstance(row, FeedbackEvent)]
-        total = Imported(
-            total.queries + len(queries),
-            total.new_queries + sum(map(store.add_queries, _pages(queries))),
-            total.feedback + len(events),
-            total.new_feedback + sum(map(store.add_feedback, _pages(events))),
-            skipped,
-            total.notes + tuple(notes),
-        )
-    return total
-
-
-def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (rows[start : start + PAGE] for start in range(0, len(rows), PAGE))
-
-
-def _rows(
-    path: str | Path,
-    source: Source,
-    project: str,
-    actions: Mapping[str, EventType],
-    skipped: dict[str, int],
-    *,
-    at: str,
-    notes: list[str],
-) -> Iterator[Row]:
-    lines = read_jsonl(path)
-    first = next(lines, None)
-    if first is None:
-        return
-    place, record = first
-    kind = _kind(record, place) if source == "auto" else source
-
-    def every() -> Iterator[tuple[Place, dict[str, Any]]]:
-        yield place, record
-        yield from lines
-
-    if kind == "spans":
-        yield from queries_in_spans(every(), project=project, skipped=skipped)
-    elif kind == "ubi":
-        yield from rows_in_ubi(every(), project=project, actions=actions, skipped=skipped)
-    elif kind == "queries":
-        unused: dict[str, None] = {}
-        listed = list(queries_in(every(), unused=unused))
-        yield from _searches(listed, tuple(unused), project, at, notes)
-    else:
-        for where, data in every():
-            yield replace(row_of(data, where), project=project)
+        counts["queries"] += len(queries)
+        counts["feedback"] += len(events)
+        for start in range(0, len(rows), PAGE):
+            counts["new_queries"] += store.add_queries(queries[start : start + PAGE])
+            counts["new_feedback"] += store.add_feedback(events[start : start + PAGE])
+    return Imported(**counts, skipped=skipped, notes=tuple(notes))
 
 
 def _searches(
@@ -174,7 +144,9 @@ def _moment(text: str) -> str:
     return timestamp(datetime.fromtimestamp(since / 1000 if since >= 1e11 else since, UTC))
 
 
-def _kind(record: Mapping[str, Any], place: Place) -> Source:
+def _kind(first: Sequence[tuple[Place, Mapping[str, Any]]]) -> Source:
+    """Return what a file holds, from its first line; one without lines may hold anything."""
+    place, record = next(iter(first), (Place(""), {"query_id": ""}))
     if is_spans(record):
         return "spans"
     if is_ubi(record):
@@ -189,85 +161,63 @@ def _kind(record: Mapping[str, Any], place: Place) -> Source:
     )
 
 
-def export_rows(rows: Iterable[Row], path: str | Path, *, kind: str | None = None) -> int:
+def export_rows(rows: Iterable[Row], path: str | Path) -> int:
     """Write rows to a file of JSON lines, CSV or Parquet, seen from its ending; return how many.
 
     JSON lines hold everything and can be imported again; in CSV and Parquet structures are JSON texts. Raises InputError for
     another ending.
     """
     place = Path(path)
-    found = kind or ENDINGS.get(place.suffix.lower())
-    if found not in ("jsonl", "csv", "parquet"):
+    kind = ENDINGS.get(place.suffix.lower())
+    if kind is None:
         raise InputError(f"{path}: cannot write '{place.suffix or path}'; end the name with {nearest(place.suffix, ENDINGS)}")
-    if found == "jsonl":
-        count = 0
-        place.parent.mkdir(parents=True, exist_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "jsonl":
         with place.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            for row in rows:
-                file.write(line_of(row) + "\n")
-                count += 1
-        return count
-    table = [_flat(row) for row in rows]
-    names = list(dict.fromkeys(name for row in table for name in row)) or ["query_id"]
-    if found == "csv":
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_text(_csv(names, table), place)
+            return sum(bool(file.write(line_of(row) + "\n")) for row in rows)
+    # A cell is a text or a number: structures are JSON.
+    table = [
+        {
+            name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | tuple) else value
+            for name, value in (
+                data_of(row) | ({"result_count": row.result_count} if isinstance(row, LoggedQuery) else {})
+            ).items()
+        }
+        for row in rows
+    ]
+    names = tuple(dict.fromkeys(name for row in table for name in row)) or ("query_id",)
+    if kind == "csv":
+        write_rows(names, [tuple(map(row.get, names)) for row in table], place, "csv")
     else:
         _parquet(names, table, place)
     return len(table)
 
 
-def _flat(row: Row) -> dict[str, Any]:
-    """Return a row as cells: structures as JSON, so that a cell is a text or a number."""
-    data = data_of(row)
-    if isinstance(row, LoggedQuery):
-        data["result_count"] = row.result_count
-    return {
-        name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | tuple) else value
-        for name, value in data.items()
-    }
-
-
-def _csv(names: Sequence[str], table: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return out.getvalue()
-
-
 def _parquet(names: Sequence[str], table: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from ringtrue.formats import open_duckdb
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    types = {name: _type([row.get(name) for row in table]) for name in names}
+    columns = ", ".join(f"'{name}': '{_type(row.get(name) for row in table)}'" for name in names)
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as lines:
-        for row in table:
-            lines.write(json.dumps(row, ensure_ascii=True) + "\n")
+        lines.writelines(json.dumps(row, ensure_ascii=True) + "\n" for row in table)
         lines.flush()
-        columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
         read = f"read_json(?, format='newline_delimited', columns={{{columns}}})"
         target = str(path).replace("'", "''")
         open_duckdb().execute(f"COPY (SELECT * FROM {read}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)", [lines.name])
 
 
-def _type(values: Sequence[Any]) -> str:
-    known = [value for value in values if value is not None]
-    if known and all(isinstance(value, bool) for value in known):
+def _type(values: Iterable[Any]) -> str:
+    known = {type(value) for value in values if value is not None}
+    if known == {bool}:
         return "BOOLEAN"
-    if known and all(isinstance(value, int) and not isinstance(value, bool) for value in known):
+    if known == {int}:
         return "BIGINT"
-    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
-        return "DOUBLE"
-    return "VARCHAR"
+    return "DOUBLE" if known and known <= {int, float} else "VARCHAR"
 
 
 def queries_of(
     store: Store,
     *,
     project: str = DEFAULT_PROJECT,
-    since: str | None = None,
-    until: str | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
     tool: str | None = None,
     traffic: Traffic | Literal["all"] = "user",
 ) -> Iterator[LoggedQuery]:

@@ -86,11 +86,8 @@ class Counts:
     @property
     def untold(self) -> dict[str, int]:
         """Lost, dropped and refused events that the audit trail does not tell of yet."""
-        return {
-            "lost": self.lost - self.told.get("lost", 0),
-            "dropped": self.dropped - self.told.get("dropped", 0),
-            "refused": sum(self.untold_reasons.values()),
-        }
+        lost, dropped = self.lost - self.told.get("lost", 0), self.dropped - self.told.get("dropped", 0)
+        return {"lost": lost, "dropped": dropped, "refused": sum(self.untold_reasons.values())}
 
     @property
     def untold_reasons(self) -> dict[str, int]:
@@ -126,7 +123,7 @@ class Tally:
 
     def __init__(self, folder: Path | None, *, project: str = "") -> None:
         self.path: Path | None = None
-        self._values = _in_memory()
+        self._values = memoryview(bytearray(_NUMBERS)).cast("Q")
         self._page: mmap.mmap | None = None
         self._file = -1
         if folder is not None and fcntl is not None:
@@ -177,11 +174,9 @@ class Tally:
 
     def close(self, *, remove: bool = False) -> None:
         """Let go of the file; ``remove`` it if nothing is left to tell. A forked child leaves the file to its parent."""
-        last = list(self._values)
+        last = bytearray(self._values)
         self._values.release()
-        self._values = _in_memory()
-        for place, count in enumerate(last):
-            self._values[place] = count
+        self._values = memoryview(last).cast("Q")
         if self._page is not None and self.path is not None:
             self._page.close()
             self._page = None
@@ -193,10 +188,6 @@ class Tally:
 _PLACES = {name: place for place, name in enumerate((*FIELDS, *REASONS, *(f"told {name}" for name in TOLD)))}
 _NUMBERS = 8 * len(_PLACES)
 assert _NUMBERS <= _PROJECT
-
-
-def _in_memory() -> memoryview[int]:
-    return memoryview(bytearray(_NUMBERS)).cast("Q")
 
 
 def _counts(values: memoryview[int]) -> Counts:
@@ -258,12 +249,11 @@ def of_the_dead(path: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        try:
+        locked = False
+        with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield os.fstat(file).st_nlink > 0  # somebody may have settled and removed it since it was listed
+            locked = True
+        yield locked and os.fstat(file).st_nlink > 0  # somebody may have settled and removed it since it was listed
     finally:
         os.close(file)
 
@@ -296,8 +286,8 @@ class LogFigures:
     first: str | None
     last: str | None
     total: Figures
-    tools: Mapping[str, Figures] = field(default_factory=dict)
-    intents: Mapping[str, int] = field(default_factory=dict)
+    tools: Mapping[str, Figures]
+    intents: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -318,13 +308,12 @@ class Losses:
         return self.lost + self.dropped + self.refused
 
 
-def log_figures(queries: Iterable[LoggedQuery], *, intents: int = 10) -> LogFigures:
-    """Return the log in numbers; ``intents`` is how many of the most frequent are named."""
+def log_figures(queries: Iterable[LoggedQuery]) -> LogFigures:
+    """Return the log in numbers, with the ten most frequent intents."""
+    everything = list(queries)
     by_tool: dict[str, list[LoggedQuery]] = {}
-    everything: list[LoggedQuery] = []
-    for row in queries:
+    for row in everything:
         by_tool.setdefault(row.tool_name, []).append(row)
-        everything.append(row)
     times = [row.created_at for row in everything]
     asked = Counter(row.intent for row in everything if row.intent is not None)
     return LogFigures(
@@ -332,42 +321,34 @@ def log_figures(queries: Iterable[LoggedQuery], *, intents: int = 10) -> LogFigu
         max(times, default=None),
         _figures(everything),
         {tool: _figures(rows) for tool, rows in sorted(by_tool.items(), key=lambda item: (-len(item[1]), item[0]))},
-        dict(sorted(asked.items(), key=lambda item: (-item[1], item[0]))[:intents]),
+        dict(sorted(asked.items(), key=lambda item: (-item[1], item[0]))[:10]),
     )
 
 
 def _figures(rows: Sequence[LoggedQuery]) -> Figures:
     answered = [row for row in rows if not (row.fallback or "").startswith(ERROR)]
     counts = [row.result_count for row in answered if row.result_count is not None]
-    count = len(answered)
     latencies = sorted(row.total_latency_ms for row in answered if row.total_latency_ms is not None)
     proxies = [row.quality_proxy_score for row in answered if row.quality_proxy_score is not None]
 
-    def share(number: int) -> float | None:
-        return number / count if count else None
+    def mean(values: Sequence[float]) -> float | None:
+        return sum(values) / len(values) if values else None
 
+    # A percentile is the smallest value that so many percent do not exceed.
+    places = {f"p{percent}": -(-len(latencies) * percent // 100) - 1 for percent in (50, 95, 99)}
     return Figures(
         searches=len(rows),
         sessions=len({row.session_id for row in rows} - {None}),
         users=len({row.user_id for row in rows} - {None}),
-        errors=len(rows) - count,
-        zero_result_rate=counts.count(0) / len(counts) if counts else None,
-        degraded_rate=sum(row.degraded for row in rows) / len(rows) if rows else None,
-        fallback_rate=share(sum(row.fallback is not None for row in answered)),
-        latency_ms={f"p{percent}": percentile(latencies, percent) for percent in (50, 95, 99)} if latencies else {},
-        mean_results=sum(counts) / len(counts) if counts else None,
-        proxy=sum(proxies) / len(proxies) if proxies else None,
+        errors=len(rows) - len(answered),
+        zero_result_rate=mean([count == 0 for count in counts]),
+        degraded_rate=mean([row.degraded for row in rows]),
+        fallback_rate=mean([row.fallback is not None for row in answered]),
+        latency_ms={name: latencies[place] for name, place in places.items()} if latencies else {},
+        mean_results=mean(counts),
+        proxy=mean(proxies),
         with_proxy=len(proxies),
     )
-
-
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """Return the smallest value that so many percent of the sorted values do not exceed.
-
-    >>> percentile([1.0, 2.0, 3.0, 4.0], 50), percentile([1.0, 2.0, 3.0, 4.0], 99)
-    (2.0, 4.0)
-    """
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def losses(store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetime | None = None) -> Losses:
@@ -375,10 +356,9 @@ def losses(store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetim
 
     Every entry tells of what came since the one before, so that they add up.
     """
-    found: Counter[str] = Counter()
+    details = [entry.detail for entry in store.audit(project=project, what=LOST, since=since)]
     reasons: Counter[str] = Counter()
-    for entry in store.audit(project=project, what=LOST, since=since):
-        for name in ("lost", "dropped", "refused"):
-            found[name] += int(entry.detail.get(name, 0))
-        reasons.update(entry.detail.get("reasons", {}))
-    return Losses(found["lost"], found["dropped"], found["refused"], dict(reasons.most_common()))
+    for detail in details:
+        reasons.update(detail.get("reasons", {}))
+    lost, dropped, refused = (sum(int(detail.get(name, 0)) for detail in details) for name in ("lost", "dropped", "refused"))
+    return Losses(lost, dropped, refused, dict(reasons.most_common()))

@@ -48,12 +48,13 @@ def queries_in_spans(
     for place, record in rows:
         for where, span, service in _spans(place, record):
             attributes = _attributes(span.get("attributes"), where.at("attributes"))
-            kind = _kind(span, attributes)
-            if kind not in ("RETRIEVER", "RETRIEVAL"):
-                if skipped is not None:
-                    skipped[kind.lower() or "span of no kind"] = skipped.get(kind.lower() or "span of no kind", 0) + 1
-                continue
-            yield _span_query(where, span, attributes, service, project)
+            names = ("openinference.span.kind", "gen_ai.operation.name")
+            told = attributes.get(names[0]) or span.get("span_kind") or attributes.get(names[1]) or "span of no kind"
+            kind = str(told).lower()
+            if kind in ("retriever", "retrieval"):
+                yield _span_query(where, span, attributes, service, project)
+            elif skipped is not None:
+                skipped[kind] = skipped.get(kind, 0) + 1
 
 
 def _spans(place: Place, record: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any], str | None]]:
@@ -118,11 +119,6 @@ def _otlp(value: Any) -> Any:
     return None
 
 
-def _kind(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
-    told = attributes.get("openinference.span.kind") or span.get("span_kind") or attributes.get("gen_ai.operation.name") or ""
-    return str(told).upper()
-
-
 def _span_query(
     place: Place, span: Mapping[str, Any], attributes: Mapping[str, Any], service: str | None, project: str
 ) -> LoggedQuery:
@@ -130,13 +126,12 @@ def _span_query(
     ids = context if isinstance(context, Mapping) else span
     trace, name = (_text(ids.get(snake, ids.get(camel))) for snake, camel in (("trace_id", "traceId"), ("span_id", "spanId")))
     if not trace or not name:
-        missing = "spanId" if trace else "traceId"
-        raise place.at(missing).error("it is missing", "export spans with their trace and span ids")
+        raise place.at("spanId" if trace else "traceId").error("it is missing", "export spans with their trace and span ids")
     start = _micros(span, ("startTimeUnixNano", "start_time"), place)
     end = _micros(span, ("endTimeUnixNano", "end_time"), place)
     if end < start:
-        told = "endTimeUnixNano" if span.get("endTimeUnixNano") is not None else "end_time"
-        raise place.at(told).error("the span ends before it starts", "mend the times, or leave the span out")
+        told = place.at("end_time" if span.get("endTimeUnixNano") is None else "endTimeUnixNano")
+        raise told.error("the span ends before it starts", "mend the times, or leave the span out")
     text = _text(attributes.get("gen_ai.retrieval.query.text", attributes.get("input.value")))
     if text is None:
         raise place.at("attributes").at("input.value").error("the retriever span has no query", "record the query's text there")
@@ -145,11 +140,11 @@ def _span_query(
     whole = not any(map(math.isnan, scores))
     ms = (end - start) / 1000
     status = span.get("status")
-    code = _text(status.get("code", status.get("status_code")) if isinstance(status, Mapping) else span.get("status_code"))
-    failed = (code or "").upper() in ("2", "ERROR", "STATUS_CODE_ERROR", "STATUSCODE.ERROR")
-    said = _text(
-        status.get("message", status.get("description")) if isinstance(status, Mapping) else span.get("status_message")
-    )
+    if not isinstance(status, Mapping):
+        status = {"code": span.get("status_code"), "message": span.get("status_message")}
+    code = _text(status.get("code", status.get("status_code"))) or ""
+    failed = code.upper() in ("2", "ERROR", "STATUS_CODE_ERROR", "STATUSCODE.ERROR")
+    said = _text(status.get("message", status.get("description")))
     return LoggedQuery(
         query_id=imported_id("eq_", start, project, trace, name),
         query=text,
@@ -230,7 +225,6 @@ ACTIONS: Mapping[str, EventType] = {
     "dislike": "validate_not_useful",
 }  # fmt: skip
 """What the usual actions mean here."""
-_STAYED = ("dwell_time", "dwell_seconds")
 
 
 def is_ubi(record: Mapping[str, Any]) -> bool:
@@ -258,12 +252,10 @@ def rows_in_ubi(
             yield _ubi_query(place, inner, project)
             continue
         action = _needed(inner, "action_name", place)
-        kind = actions.get(action)
-        if kind is None:
-            if skipped is not None:
-                skipped[action] = skipped.get(action, 0) + 1
-            continue
-        yield _ubi_event(place, inner, kind, action, project, _text(record.get("_id")))
+        if action in actions:
+            yield _ubi_event(place, inner, actions[action], action, project, _text(record.get("_id")))
+        elif skipped is not None:
+            skipped[action] = skipped.get(action, 0) + 1
 
 
 def _ubi_query(place: Place, record: Mapping[str, Any], project: str) -> LoggedQuery:
@@ -325,14 +317,13 @@ def _time_spent(attributes: Mapping[str, Any], kind: EventType, place: Place) ->
     They write with every event how long its page has been open: of a dwell that is how long it was, of a click how long the
     list of results was looked at, which keeps its own name.
     """
-    name = next((name for name in _STAYED if attributes.get(name) is not None), None)
-    if name is None:
-        return {}
-    seconds = attributes[name]
-    known = is_number(seconds) and seconds >= 0
-    if kind == "dwell" and not known:
-        raise place.at(name).error(f"it is {shown(seconds)}", "write seconds from 0")
-    return {"seconds" if kind == "dwell" else "dwell_time": seconds} if known else {}
+    for name in ("dwell_time", "dwell_seconds"):
+        seconds: Any = attributes.get(name)
+        if is_number(seconds) and seconds >= 0:
+            return {"seconds" if kind == "dwell" else "dwell_time": seconds}
+        if kind == "dwell" and seconds is not None:
+            raise place.at(name).error(f"it is {shown(seconds)}", "write seconds from 0")
+    return {}
 
 
 def _needed(record: Mapping[str, Any], name: str, place: Place, *, blank: bool = False) -> str:

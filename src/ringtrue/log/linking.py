@@ -40,12 +40,14 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(timestamp(text))
 
 
+def by_time(one: LoggedQuery | FeedbackEvent) -> tuple[datetime, str]:
+    """Return what searches or events are sorted by: their time, and of one moment their id."""
+    return instant(one.created_at), one.query_id if isinstance(one, LoggedQuery) else one.event_id
+
+
 def rank_in(query: LoggedQuery, item_id: str) -> int:
-    """Return where a search showed an item, from 1; −1 where it did not."""
-    try:
-        return query.result_ids.index(item_id) + 1
-    except ValueError:
-        return NOT_SHOWN
+    """Return where a search showed an item, from 1; −1 if it did not."""
+    return query.result_ids.index(item_id) + 1 if item_id in query.result_ids else NOT_SHOWN
 
 
 def stable_id(*parts: str) -> str:
@@ -68,17 +70,13 @@ def check_event(event: FeedbackEvent) -> FeedbackEvent:
     if event.item_id is None and event.event_type != "re_search":
         raise InputError(f"event '{event.event_id}' ({event.event_type}) names no item; only re_search may do without")
     if event.event_type == "dwell":
-        _check_seconds(event)
+        seconds = event.metadata.get("seconds")
+        if seconds is None:
+            raise InputError(f"event '{event.event_id}' (dwell) does not say how long; give its seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise InputError(f"event '{event.event_id}' (dwell) lasted {seconds!r:.40} seconds; write a number from 0")
     instant(event.created_at)
     return event
-
-
-def _check_seconds(event: FeedbackEvent) -> None:
-    seconds = event.metadata.get("seconds")
-    if seconds is None:
-        raise InputError(f"event '{event.event_id}' (dwell) does not say how long; give its seconds")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-        raise InputError(f"event '{event.event_id}' (dwell) lasted {seconds!r:.40} seconds; write a number from 0")
 
 
 def link(event: FeedbackEvent, searches: Iterable[LoggedQuery], *, window: timedelta = WINDOW) -> FeedbackEvent:
@@ -123,11 +121,9 @@ def record_feedback(store: Store, events: Sequence[FeedbackEvent], *, window: ti
 
 def linked(store: Store, events: Sequence[FeedbackEvent], *, window: timedelta = WINDOW) -> list[FeedbackEvent]:
     """Return events linked to the searches in the store; nothing is written. Raises InputError as check_event does."""
-    for event in events:
-        check_event(event)
+    named = link_named(store, [check_event(event) for event in events])
     return [
-        link(event, _searches_for(store, event, window), window=window) if event.query_id is None else event
-        for event in link_named(store, events)
+        link(event, _searches_for(store, event, window), window=window) if event.query_id is None else event for event in named
     ]
 
 
@@ -157,14 +153,13 @@ class _Shelf:
     def __init__(self, searches: Iterable[LoggedQuery]) -> None:
         self.by_id: dict[tuple[str, str], LoggedQuery] = {}
         self.by_key: dict[tuple[str, str, str], list[tuple[datetime, LoggedQuery]]] = {}
-        dated = sorted(((instant(query.created_at), query.query_id, query) for query in searches), key=lambda row: row[:2])
-        for at, query_id, query in dated:
-            if (query.project, query_id) in self.by_id:
+        for query in sorted(searches, key=by_time):
+            if (query.project, query.query_id) in self.by_id:
                 continue
-            self.by_id[query.project, query_id] = query
+            self.by_id[query.project, query.query_id] = query
             keys = _ids_of(query) | ({("session", query.session_id)} if query.session_id else set())
             for kind, value in keys:
-                self.by_key.setdefault((query.project, kind, value), []).append((at, query))
+                self.by_key.setdefault((query.project, kind, value), []).append((instant(query.created_at), query))
 
     def showing(self, item_id: str, project: str, kind: str, value: str) -> list[tuple[datetime, LoggedQuery]]:
         """Return the searches of a session, prompt or trace that showed an item, newest first."""
@@ -179,9 +174,8 @@ def _linked(event: FeedbackEvent, shelf: _Shelf, window: timedelta) -> FeedbackE
     if event.item_id is None:
         return event
     at = instant(event.created_at)
-    for kind in ("prompt_id", "trace_id"):
-        value = event.metadata.get(kind)
-        rows = shelf.showing(event.item_id, event.project, kind, str(value)) if value else []
+    for kind, value in sorted(_ids(event.metadata)):  # the prompt before the trace
+        rows = shelf.showing(event.item_id, event.project, kind, value)
         if rows:
             # The id is certain, clocks of two machines are not: a search that seems to come later still is the one.
             before = [query for moment, query in rows if moment <= at]

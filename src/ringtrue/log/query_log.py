@@ -25,7 +25,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import fields as fields_of
 from dataclasses import replace
@@ -40,14 +40,13 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.log.capture import (
     Answered,
     Relevance,
-    answer_weight,
     as_given,
     event_name,
-    fields_weight,
     iso,
     quality_proxy,
     query_name,
     read_answer,
+    search_weight,
     stages_of,
     weight,
 )
@@ -101,8 +100,7 @@ class QueryLog(Writer):
     ) -> None:
         self.relevance = relevance
         super().__init__(
-            _opener(store),
-            owns_store=store is None or isinstance(store, str | Path),
+            store,
             redactor=redactor_of(redact),
             folder=folder or log_folder(store),
             project=project or configured_project(),
@@ -240,10 +238,14 @@ class QueryLog(Writer):
         ``fingerprint`` says which retriever answered, in your own words. Unless given, it is the whole expression that the
         retriever was built from; any other retriever gets its name and a hash of its code and settings.
         """
-        from ringtrue.retrieve import as_retriever
+        from ringtrue.retrieve import as_retriever, expression_of
+        from ringtrue.run import subject_of
 
         inner = as_retriever(retriever)
-        known = {"retriever": fingerprint or _identity(retriever), "fusion_weights": getattr(inner, "weights", {})}
+        if fingerprint is None and (fingerprint := expression_of(retriever)) is None:
+            found = subject_of(retriever, collection=lambda: None)  # type: ignore[arg-type, return-value]  # none is needed
+            fingerprint = f"{found.name}#{found.fingerprint[:8]}"
+        known = {"retriever": fingerprint, "fusion_weights": getattr(inner, "weights", {})}
         return Watched(self, inner, tool, {**known, **_checked(fields)})
 
     @contextmanager
@@ -295,8 +297,7 @@ class LoggedSearch:
         if fields:
             self._fields = {**self._fields, **_checked(fields)}
         try:
-            self._answered = read_answer(hits if self._results is None else self._results(hits))
-            self._ms = ms
+            self._answered, self._ms = read_answer(hits if self._results is None else self._results(hits)), ms
         except Exception as problem:
             # An answer that cannot be read is not an empty one; it is counted, not logged.
             self._log._reject("unreadable answer", problem, name=self._tool)
@@ -322,11 +323,8 @@ class LoggedSearch:
             return
         log = self._log
         try:
-            context = _CONTEXT.get()
-            if (whose := current()) != "user":
-                context = {**context, "traffic": whose}
-            if context:
-                self._fields = {**context, **self._fields}
+            whose = current()
+            self._fields = {**_CONTEXT.get(), **({} if whose == "user" else {"traffic": whose}), **self._fields}
             if self._answered is None:
                 if problem is None:
                     log._reject("no answer", "the search ended without answer(hits)", name=self._tool)
@@ -335,8 +333,8 @@ class LoggedSearch:
                 said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
                 self._fields = {**self._fields, "degraded": True, "fallback": said}
                 self._answered = NOTHING
-            size = answer_weight(self._text, self._answered.result_ids, self._answered.channel_contributions)
-            log._put(self, size + fields_weight(self._fields) if self._fields else size)
+            ids, _, channels = self._answered
+            log._put(self, search_weight(self._text, ids, channels, self._fields.values()))
         except Exception as trouble:
             log._reject("not storable", trouble, name=self._tool)
 
@@ -381,27 +379,13 @@ class Watched:
         from ringtrue.retrieve import notes, observing
 
         with LoggedSearch(self._log, text, self._tool, None, self._fields) as search:
-            if notes() is not None:  # somebody observes already, and what is seen is theirs
+            # If somebody observes already, what is seen is theirs.
+            with observing() if notes() is None else nullcontext() as seen:
                 hits = self.inner.search(text, k=k, scope=scope)
-                search.answer(hits)
-            else:
-                with observing() as seen:
-                    hits = self.inner.search(text, k=k, scope=scope)
-                search.answer(hits)
+            search.answer(hits)
+            if seen is not None:
                 search.saw(seen.root)
         return hits
-
-
-def _opener(store: Store | str | Path | None) -> Callable[[], Store]:
-    if store is None or isinstance(store, str | Path):
-
-        def opened() -> Store:
-            from ringtrue.store import Store
-
-            return Store.open(store)
-
-        return opened
-    return lambda: store
 
 
 def log_folder(store: Store | str | Path | None = None) -> Path | None:
@@ -422,17 +406,6 @@ def log_folder(store: Store | str | Path | None = None) -> Path | None:
     # Without the driver and the password, which may change while the database stays the same.
     plain = re.sub(r"^postgres(ql)?(\+\w+)?://", "", re.sub(r"(?<=//)([^:@/]*):[^@]*@", r"\1@", text)).replace(":***@", "@")
     return cache_folder() / "log" / hashlib.sha256(plain.encode()).hexdigest()[:16]
-
-
-def _identity(retriever: Any) -> str:
-    """Return what tells a retriever from others: its whole expression, or its name with a hash of its code and settings."""
-    from ringtrue.retrieve import expression_of
-    from ringtrue.run import subject_of
-
-    if (text := expression_of(retriever)) is not None:
-        return text
-    found = subject_of(retriever, collection=lambda: None)  # type: ignore[arg-type, return-value]  # no expression needs one
-    return f"{found.name}#{found.fingerprint[:8]}"
 
 
 def _as_text(asked: object) -> str:
@@ -460,9 +433,7 @@ def _text_parameter(function: Callable[..., Any], text: str | None) -> tuple[str
         if text not in names:
             raise InputError(f"{function.__name__} has no parameter '{text}'; it has {', '.join(names) or 'none'}")
         return text, names.index(text)
-    found = next((name for name in _TEXTS if name in names), None)
-    if found is None:
-        found = next((name for name in names if name not in ("self", "cls")), None)
-    if found is None:
+    found = [name for name in _TEXTS if name in names] or [name for name in names if name not in ("self", "cls")]
+    if not found:
         raise InputError(f"{function.__name__} takes no query; name the parameter with its text: @log.search(text=…)")
-    return found, names.index(found)
+    return found[0], names.index(found[0])

@@ -86,7 +86,7 @@ def row_of(data: Mapping[str, Any], place: Place | None = None) -> Row:
             continue
         if name not in _KNOWN[kind]:
             raise place.at(name).error(f"a {kind} has no such field", f"did you mean {nearest(name, _KNOWN[kind])}?")
-        values[name] = _value(kind, name, value, place.at(name))
+        values[name] = _value(kind, name, value, place)
     for name in _NEEDED[kind]:
         if name not in values:
             raise place.at(name).error("it is missing", f"every {kind} needs one")
@@ -123,14 +123,10 @@ def storable(row: Row) -> Row:
     return replace(row, **changes) if changes else row
 
 
-def _check(name: str, number: Any) -> None:
-    if not _in_range(name, number):
-        raise _PLACE.at(name).error(f"it is {shown(number)}", f"write {_RANGES[name][2]}")
-
-
-def _in_range(name: str, number: Any) -> bool:
-    low, high, _ = _RANGES[name]
-    return bool(low <= number <= high) or (name == "rank_in_results" and number == -1)
+def _check(name: str, number: Any, place: Place = _PLACE) -> None:
+    low, high, wanted = _RANGES[name]
+    if not (low <= number <= high or (name == "rank_in_results" and number == -1)):
+        raise place.at(name).error(f"it is {shown(number)}", f"write {wanted}")
 
 
 def _is_known(number: Any) -> bool:
@@ -153,7 +149,7 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
     """Return one field as its record holds it."""
 
     def wrong(wanted: str) -> InputError:
-        return place.error(f"it is {shown(value)}", f"write {wanted}")
+        return place.at(name).error(f"it is {shown(value)}", f"write {wanted}")
 
     if name in _FORMS:
         form = _FORMS[name]
@@ -166,8 +162,7 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
         whole = name in _WHOLE
         if not is_number(value) or (whole and value != int(value)):
             raise wrong("a whole number" if whole else "a number")
-        if not _in_range(name, value):
-            raise wrong(_RANGES[name][2])
+        _check(name, value, place)
         return int(value) if whole else float(value)
     value = id_text(value) if name in _IDS else value
     if not isinstance(value, str):
@@ -204,10 +199,6 @@ def _is_plain(value: object) -> bool:
         return False
 
 
-def _stage(item: Mapping[str, Any]) -> StageLogged:
-    return StageLogged(str(item["name"]), int(item["input"]), int(item["output"]), float(item["ms"]))
-
-
 def _each(value: Any, holds: Callable[[Any], bool]) -> bool:
     return isinstance(value, Mapping) and all(map(holds, value.values()))
 
@@ -224,17 +215,19 @@ def _one_of(*words: str) -> _Form:
     return _Form(lambda value: value in words, str, f"one of {', '.join(words)}")
 
 
-def _numbers(value: Mapping[Any, Any]) -> dict[str, float]:
-    return {str(name): float(number) for name, number in value.items()}
-
-
 _YES_NO = _Form(lambda value: isinstance(value, bool | int), bool, "true or false")
-_BY_NAME = _Form(lambda value: _each(value, is_number), _numbers, "an object with a number for each name")
+_BY_NAME = _Form(
+    lambda value: _each(value, is_number),
+    lambda value: {str(name): float(number) for name, number in value.items()},
+    "an object with a number for each name",
+)
 _PLAIN = _Form(_is_plain, dict, "an object of plain values: texts, numbers of usual size, lists and objects")
 _FORMS: Mapping[str, _Form] = {
     "stages": _Form(
         lambda value: isinstance(value, list) and all(map(_is_stage, value)),
-        lambda value: tuple(map(_stage, value)),
+        lambda value: tuple(
+            StageLogged(str(one["name"]), int(one["input"]), int(one["output"]), float(one["ms"])) for one in value
+        ),
         "a list of {name, input, output, ms}, counts and milliseconds from 0",
     ),
     "result_ids": _Form(_is_ids, lambda value: tuple(map(str, value)), "a list of ids, texts or whole numbers"),
@@ -366,7 +359,7 @@ class Spool:
         what = f"{len(damaged)} lines of the spool {self.path.name} cannot be read"
         path = self.path.with_suffix(DAMAGED)
         try:
-            with open(path, "ab", opener=_private) as file:
+            with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 file.writelines(damaged)
         except OSError as problem:
             return f"{what}, nor be kept: {problem}"
@@ -379,10 +372,6 @@ class Spool:
         if self._read >= self._size:
             self.path.unlink(missing_ok=True)  # also an empty file: its process was killed before the first write
             self._size = self._read = 0
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 Item = TypeVar("Item")
@@ -440,18 +429,14 @@ def without_deleted_users(store: Store, rows: Sequence[Row]) -> list[Row]:
 
 def _deletions(store: Store, rows: Sequence[Row]) -> Mapping[tuple[str, str], str]:
     """Return when users of these rows were last deleted, by project and user, if that is after a row of theirs."""
-    first: dict[str, str] = {}
-    users: dict[str, set[str]] = {}
+    users: dict[str, dict[str, str]] = {}
     for row in rows:
         if row.user_id is not None:
-            at = timestamp(row.created_at)
-            first[row.project] = min(first.get(row.project, at), at)
-            users.setdefault(row.project, set()).add(row.user_id)
+            users.setdefault(row.project, {})[row.user_id] = user_mark(row.user_id, row.project)
     found: dict[tuple[str, str], str] = {}
-    for project, since in first.items():
+    for project, marks in users.items():
+        since = min(timestamp(row.created_at) for row in rows if row.project == project and row.user_id is not None)
         # The newest come first, and the last deletion is the one that counts.
         last = {entry.subject: entry.at for entry in reversed(store.audit(project=project, what=USER_DELETED, since=since))}
-        if last:
-            marks = {user: user_mark(user, project) for user in users[project]}
-            found |= {(project, user): last[mark] for user, mark in marks.items() if mark in last}
+        found |= {(project, user): last[mark] for user, mark in marks.items() if mark in last}
     return found

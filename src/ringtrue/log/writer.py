@@ -58,9 +58,8 @@ class Writer:
 
     def __init__(
         self,
-        open_store: Callable[[], Store],
+        store: Store | str | Path | None,
         *,
-        owns_store: bool,
         redactor: Redactor,
         folder: Path | None,
         project: str,
@@ -68,7 +67,7 @@ class Writer:
         batch: int,
         spool_bytes: int,
     ) -> None:
-        self._open_store, self._owns_store = open_store, owns_store
+        self._given = store
         self.redactor, self._folder, self.project = redactor, folder, project
         self._batch, self._spool_bytes = batch, spool_bytes
         self._queue: BatchQueue[Event | None] = BatchQueue(
@@ -79,12 +78,14 @@ class Writer:
         """What last went wrong, though it may have passed; None if nothing did."""
         self.examples: dict[str, str] = {}
         """The first refused event of each reason: its id or tool, and what was wrong, as it may be shown."""
+        self._tally = Tally(None)
         self._begin()
         _ALL.add(self)
 
     def _begin(self) -> None:
         """Begin with nothing: as a new writer, and as a forked child, whose parent writes what is in the queue."""
         self._queue.reset()
+        self._tally.close()
         self.recovered: tuple[Recovered, ...] = ()
         """What became of the events of processes that ended without closing, found when this one began to write."""
         self._held: list[Row] = []
@@ -179,19 +180,15 @@ class Writer:
         if hangs:
             # The thread hangs in the database. Should its batch arrive after all: the store takes an id once.
             self._abandoned = True
-        left = self.counts.waiting > 0 and not self._spool_rest()
+        rows = [*self._held, *self._clean(self._queue.remaining())] if self.counts.waiting > 0 else []
+        left = bool(rows) and (self._spool is None or not self._put_aside(self._spool, rows))
         told = not any(self.counts.untold.values())
         self._tally.close(remove=told and not left and not self._spool and not hangs)
-        if self._store is not None and self._owns_store and not hangs:
+        if self._store is not None and self._store is not self._given and not hangs:
             with contextlib.suppress(Exception):
                 self._store.close()
         _ALL.discard(self)
         return not left
-
-    def _spool_rest(self) -> bool:
-        """Put everything that waits into the spool, from the thread that closes; True if it is there."""
-        rows = [*self._held, *self._clean(self._queue.remaining())]
-        return not rows or (self._spool is not None and self._put_aside(self._spool, rows))
 
     def _put_aside(self, spool: Spool, rows: Sequence[Row]) -> bool:
         """Put rows into the spool, refusing those that could not be read again; False if it has no room."""
@@ -273,28 +270,24 @@ class Writer:
             self._held = [row for row in self._held if id(row) not in gone]
 
         try:
-            self._store_rows(self._held, settled, about_to=lambda part: self._tally.begin(_mark(part)))
+            self._store_rows(self._held, settled, marked=True)
             self._failures = 0
         except Exception as problem:
             self._failed(problem)
 
-    def _store_rows(
-        self,
-        rows: Sequence[Row],
-        settled: Callable[[Sequence[Row], str], None],
-        *,
-        about_to: Callable[[Sequence[Row]], None] = lambda part: None,
-    ) -> None:
+    def _store_rows(self, rows: Sequence[Row], settled: Callable[[Sequence[Row], str], None], *, marked: bool = False) -> None:
         """Write rows; raises the database's complaint if it takes no row.
 
-        ``settled`` gets rows with ``written``, or with ``DATABASE`` if the database refuses them.
+        ``settled`` gets rows with ``written``, or with ``DATABASE`` if the database refuses them. If ``marked``, the tally
+        notes each batch before it is sent.
         """
         store = self._opened()
         proven = False
 
         def write(part: Sequence[Row]) -> None:
             nonlocal proven
-            about_to(part)
+            if marked:
+                self._tally.begin(_mark(part))
             if isinstance(part[0], LoggedQuery):
                 store.add_queries(part)  # type: ignore[arg-type]
             else:
@@ -319,7 +312,10 @@ class Writer:
 
     def _opened(self) -> Store:
         if self._store is None:
-            self._store = self._open_store()
+            from ringtrue.store import Store
+
+            given = self._given
+            self._store = Store.open(given) if given is None or isinstance(given, str | Path) else given
         return self._store
 
     # ── after trouble ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -328,7 +324,14 @@ class Writer:
         """Bring in what waits in spools, of this process and of dead ones, and put losses into the audit trail."""
         try:
             if self._spool:
-                self._bring_in(self._spool)
+                found = self._replay(self._spool)
+                gone = {DATABASE: found["refused"], "lost": found["damaged"], "forgotten": found["forgotten"]}
+                with self._lock:
+                    for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
+                        self._tally.add(name, count)
+                if found["damaged"] or found["forgotten"]:
+                    self._audit(self._run, self.project, {"lost": found["damaged"], **_not_replayed(found, self._spool)})
+                    self._tally.tell({"lost": found["damaged"]})
             self._report()
             if not self._looked_after and self._folder is not None:
                 for path in sorted(self._folder.glob(f"*{ENDING}")):
@@ -338,17 +341,6 @@ class Writer:
             self._looked_after = True
         except Exception as problem:  # the thread must live on, whatever a database thinks of
             self._failed(problem)
-
-    def _bring_in(self, spool: Spool) -> None:
-        """Bring in the next batch of this log's own spool."""
-        found = self._replay(spool)
-        gone = {DATABASE: found["refused"], "lost": found["damaged"], "forgotten": found["forgotten"]}
-        with self._lock:
-            for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
-                self._tally.add(name, count)
-        if found["damaged"] or found["forgotten"]:
-            self._audit(self._run, self.project, {"lost": found["damaged"], **_not_replayed(found, spool)})
-            self._tally.tell({"lost": found["damaged"]})
 
     def _replay(self, spool: Spool, *, cut: bool = False) -> Counter[str]:
         """Bring the next batch of a spool into the database, and return what became of it."""
@@ -434,11 +426,6 @@ class Writer:
             found = any(event.event_id == batch["id"] for event in later)
         return int(batch["count"]) if found else 0
 
-    def _after_fork(self) -> None:
-        """Begin anew in a child."""
-        self._tally.close()
-        self._begin()
-
 
 def _mark(rows: Sequence[Row]) -> dict[str, Any]:
     """Return what identifies a batch on its way: its first row, and how many there are."""
@@ -467,14 +454,14 @@ _ALL: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 def _in_child() -> None:
     for writer in list(_ALL):
-        writer._after_fork()
+        writer._begin()
 
 
+@atexit.register
 def _at_exit() -> None:
     for writer in list(_ALL):
         writer.close()
 
 
-atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)

@@ -1,4 +1,4 @@
-"""Whether reviewers agree well enough for their grades to be published, and who is a rater at all (G-6, G-8).
+"""How far reviewers agree, whether that is enough for their grades to be published, and who is a rater at all (G-6, G-8).
 
 Who settles a dispute is written down with the pair and is no rater of it. The bound holds wherever a version is published: on
 the page, over REST and on the command line.
@@ -6,17 +6,21 @@ the page, over REST and on the command line.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import Any
+
+import numpy as np
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.golden import KAPPA, Rating, agreement, rater_name
+from ringtrue.golden import KAPPA, Rating, agreement, by_pair, rater_name
+from ringtrue.stats import Agreement, cohen_kappa, krippendorff_alpha
+from ringtrue.store import ReviewItem
 
-if TYPE_CHECKING:
-    from ringtrue.stats import Agreement
-    from ringtrue.store import ReviewItem
-
+GRADES = (0, 1, 2, 3)
 ROUNDING = 1e-9
 """A coefficient of exactly 0.6 may come out of the division a hair above it."""
 
@@ -101,3 +105,132 @@ def decided_by(
         if by is not None:
             found[item.query_id, item.doc_id] = raters[by]
     return found
+
+
+# ── figures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RESAMPLES = 2_000
+SCALE = (
+    (0.0, "no better than chance"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"),
+    (math.inf, "almost perfect"),
+)  # fmt: skip
+"""Landis and Koch (1977): up to which coefficient agreement is called what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A measure of agreement with its 95 % bootstrap interval; None where there is none, ``why`` says."""
+
+    name: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RatingTable:
+    """How often two raters said what: rows are the first's grades, columns the second's."""
+
+    first: str
+    second: str
+    counts: tuple[tuple[int, ...], ...]
+    items: int
+    kappa: float | None
+    """Cohen's; None where it is not defined."""
+
+    @property
+    def same(self) -> int:
+        return sum(self.counts[grade][grade] for grade in GRADES)
+
+
+def in_words(value: float) -> str:
+    """Return what a coefficient means.
+
+    >>> in_words(0.72), in_words(-0.1)
+    ('substantial', 'no better than chance')
+    """
+    return next(word for most, word in SCALE if value <= most)
+
+
+def coefficients(ratings: Sequence[Rating]) -> tuple[Coefficient, ...]:
+    """Return Krippendorff's alpha, and Cohen's kappa of two raters; nothing below two."""
+    said = by_pair(ratings)
+    raters = sorted({name for one in said.values() for name in one})
+    if len(raters) < 2:
+        return ()
+    rows: list[list[int | None]] = [[one[name].grade if name in one else None for one in said.values()] for name in raters]
+    counts = np.array([[sum(r.grade == grade for r in one.values()) for grade in GRADES] for one in said.values()], float)
+    alpha = _with_interval("Krippendorff's α", krippendorff_alpha(rows), _alphas(counts[counts.sum(axis=1) > 1]))
+    if len(raters) > 2:
+        return (alpha,)
+    kappa = _with_interval("Cohen's κ", cohen_kappa(*rows), _kappas(*rows, power=0))
+    weighted = cohen_kappa(*rows, weights="quadratic")
+    return kappa, _with_interval("Cohen's κ, quadratic weights", weighted, _kappas(*rows, power=2)), alpha
+
+
+def _with_interval(name: str, found: Agreement, drawn: np.ndarray[Any, Any]) -> Coefficient:
+    if found.items == 0:
+        return Coefficient(name, why="no pair was judged by two people")
+    if not found.defined:
+        return Coefficient(name, why="not defined: every pair has one and the same grade")
+    known = drawn[np.isfinite(drawn)]
+    if found.items < 5 or len(known) < len(drawn) / 2:
+        return Coefficient(name, found.coefficient, why="too few pairs for an interval")
+    low, high = np.quantile(known, (0.025, 0.975))
+    return Coefficient(name, found.coefficient, float(low), float(high))
+
+
+def _kappas(first: Sequence[int | None], second: Sequence[int | None], *, power: int) -> np.ndarray[Any, Any]:
+    """Return Cohen's kappa of as many pairs drawn again, many times; a gap counts by this power."""
+    often = Counter(zip(first, second, strict=True))
+    table = np.array([often[row, column] for row in GRADES for column in GRADES], float)
+    if not table.sum():
+        return np.array([])
+    drawn = np.random.default_rng(0).multinomial(int(table.sum()), table / table.sum(), RESAMPLES)
+    tables = drawn.reshape(-1, 4, 4) / table.sum()
+    gap = np.abs(np.subtract.outer(GRADES, GRADES)).astype(float)
+    distance = np.where(gap > 0, gap**power, 0.0)
+    observed = (tables * distance).sum(axis=(1, 2))
+    expected = np.einsum("ri,ij,rj->r", tables.sum(axis=2), distance, tables.sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1 - observed / expected)
+
+
+def _alphas(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return Krippendorff's nominal alpha of as many pairs drawn again, many times; ``counts`` has a row per pair."""
+    if not len(counts):
+        return np.array([])
+    size = counts.sum(axis=1)
+    differing = (size**2 - (counts**2).sum(axis=1)) / (size - 1)
+    weights = np.random.default_rng(0).multinomial(len(counts), np.full(len(counts), 1 / len(counts)), RESAMPLES)
+    totals = weights @ counts
+    n = totals.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = (n**2 - (totals**2).sum(axis=1)) / (n - 1)
+        return np.asarray(1 - (weights @ differing) / expected)
+
+
+def equal_share(pairs: Sequence[Mapping[str, Rating]]) -> Coefficient:
+    """Return the share of pairs on which all raters say the same, with Wilson's interval."""
+    from scipy.stats import binomtest  # its import costs a second
+
+    if not pairs:
+        return Coefficient("Same grade", why="no pair was judged by two people")
+    same = sum(len({rating.grade for rating in one.values()}) == 1 for one in pairs)
+    interval = binomtest(same, len(pairs)).proportion_ci(method="wilson")
+    return Coefficient("Same grade", same / len(pairs), float(interval.low), float(interval.high))
+
+
+def rating_tables(ratings: Sequence[Rating]) -> tuple[RatingTable, ...]:
+    """Return for every two raters who judged the same pairs what they said, those of most pairs first."""
+    said = by_pair(ratings)
+    found = []
+    for first, second in combinations(sorted({name for one in said.values() for name in one}), 2):
+        both = [(one[first].grade, one[second].grade) for one in said.values() if first in one and second in one]
+        if both:
+            often = Counter(both)
+            counts = tuple(tuple(often[row, column] for column in GRADES) for row in GRADES)
+            kappa = cohen_kappa(*zip(*both, strict=True))
+            found.append(RatingTable(first, second, counts, len(both), kappa.coefficient if kappa.defined else None))
+    return tuple(sorted(found, key=lambda one: -one.items))

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
 from ringtrue.answers import Dispute as Disputed
 from ringtrue.answers import ReviewState
@@ -21,7 +20,6 @@ from ringtrue.feedback import KEY, ONE_OF, QUERY, text_key
 from ringtrue.golden import (
     Rating,
     Rule,
-    agreement,
     by_pair,
     diff,
     disputes,
@@ -32,16 +30,11 @@ from ringtrue.golden import (
     version_name,
 )
 from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment
-from ringtrue.review.agreement import Gate, decided_by, gate, said_by_raters
+from ringtrue.review.agreement import GRADES, Gate, decided_by, gate, said_by_raters
 from ringtrue.review.pairs import Passages, disputed
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, StoredJudgment, timestamp
+from ringtrue.stats import Agreement
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, Store, StoredJudgment, timestamp
 
-if TYPE_CHECKING:
-    from ringtrue.stats import Agreement
-    from ringtrue.store import Store
-
-GRADES = (0, 1, 2, 3)
-STATES: tuple[ReviewState, ...] = get_args(ReviewState)
 RESERVED = 15
 """Minutes that a pair is kept for the reviewer it was shown to."""
 GUIDELINES = """\
@@ -116,7 +109,8 @@ class ReviewQueue:
             title, text = passages.get(item.doc_id, ("", ""))
             if not item.text and (text or (title and not item.title)):
                 given += 1
-                self._change(item.item_key, partial(_with_text, title, text))
+                more = {"title": item.title or title, "text": text}
+                self._change(item.item_key, lambda item, more=more: replace(item, **more))  # type: ignore[misc]
         return given
 
     def _change(self, key: str, change: Callable[[ReviewItem], ReviewItem | None]) -> ReviewItem | None:
@@ -126,10 +120,11 @@ class ReviewQueue:
         """Return all pairs, the most urgent first."""
         return self.store.review_items(project=self.project)
 
-    def ask_more(self, key: str, wanted: int) -> None:
-        """Have a pair judged by more people than before; an approved one waits again until they have."""
-        self._change(key, lambda item: replace(item, wanted=wanted) if item.wanted < wanted else None)
-        self._recount(key, "")
+    def ask_more(self, item: ReviewItem, wanted: int) -> None:
+        """Have a pair judged by at least so many people; an approved one waits again until they have."""
+        if item.wanted < wanted:
+            self._change(item.item_key, lambda item: replace(item, wanted=max(wanted, item.wanted)))
+            self._recount(item.item_key, "")
 
     def find(self, key: str) -> ReviewItem:
         """Return the pair of a key; raises MissingInput with the nearest keys where there is none."""
@@ -152,12 +147,17 @@ class ReviewQueue:
         pass over.
         """
         reviewer = _named(reviewer)
+        moment, until = timestamp(now), timestamp(now + timedelta(minutes=minutes))
+
+        def reserve(item: ReviewItem) -> ReviewItem | None:
+            held = item.reserved_by not in (None, reviewer) and (item.reserved_until or "") > moment
+            if held or item.state != "pending_review":
+                return None
+            return replace(item, reserved_by=reviewer, reserved_until=until)
+
         open_ones = [item for item in self.waiting(reviewer, seed=seed) if item.item_key not in passing]
-        for item in sorted(open_ones, key=lambda item: item.reserved_by != reviewer):
-            taken = self._reserve(item.item_key, reviewer, now=now, minutes=minutes)
-            if taken is not None:
-                return taken
-        return None
+        mine_first = sorted(open_ones, key=lambda item: item.reserved_by != reviewer)
+        return next((taken for item in mine_first if (taken := self._change(item.item_key, reserve))), None)
 
     def waiting(self, reviewer: str, *, seed: int = 0) -> list[ReviewItem]:
         """Return the pairs that a reviewer could still judge, in the order in which they get them."""
@@ -168,18 +168,7 @@ class ReviewQueue:
             for item in self.store.review_items(project=self.project, state="pending_review")
             if reviewer not in raters.get(item.item_key, ())
         ]
-        return sorted(found, key=lambda item: (-round(item.priority, 1), _drawn(seed, reviewer, item)))
-
-    def _reserve(self, key: str, reviewer: str, *, now: datetime, minutes: float) -> ReviewItem | None:
-        moment, until = timestamp(now), timestamp(now + timedelta(minutes=minutes))
-
-        def reserve(item: ReviewItem) -> ReviewItem | None:
-            held = item.reserved_by not in (None, reviewer) and (item.reserved_until or "") > moment
-            if held or item.state != "pending_review":
-                return None
-            return replace(item, reserved_by=reviewer, reserved_until=until)
-
-        return self._change(key, reserve)
+        return sorted(found, key=lambda item: (-round(item.priority, 1), _digest(f"{seed}\0{reviewer}\0{item.item_key}")))
 
     def release(self, key: str, reviewer: str) -> None:
         """Give a pair back that a reviewer does not want to judge now."""
@@ -204,15 +193,14 @@ class ReviewQueue:
     def reject(self, key: str, *, reviewer: str, now: datetime, why: str = "") -> ReviewItem:
         """Take a pair out because nobody should judge it: a text with personal data, or no question at all."""
         reviewer = _named(reviewer)
-        item = self.find(key)
-        if item.state == "published":
-            raise InputError(f"pair '{key}' is published; what was released stays")
         facts = {"rejected_by": reviewer, "rejected_at": timestamp(now), "why": why}
 
-        def close(item: ReviewItem) -> ReviewItem | None:
-            closed = replace(_freed(item), state="rejected", metadata={**item.metadata, **facts})
-            return None if item.state == "published" else closed
+        def close(item: ReviewItem) -> ReviewItem:
+            if item.state == "published":
+                raise InputError(f"pair '{key}' is published; what was released stays")
+            return replace(_freed(item), state="rejected", metadata={**item.metadata, **facts})
 
+        self.find(key)
         return self._change(key, close) or self.find(key)
 
     def undo(self, reviewer: str) -> ReviewItem | None:
@@ -222,21 +210,21 @@ class ReviewQueue:
         """
         reviewer = _named(reviewer)
         items = {item.item_key: item for item in self.items() if item.state != "published"}
-        said = [
-            (row.at, row.item_key, row.reviewer)
-            for row in self._ratings()
-            if rater_name(row.reviewer) == reviewer and row.item_key in items
-        ]
-        said += [
-            (str(item.metadata.get("rejected_at", "")), key, reviewer)
+        rejected = {
+            key: str(item.metadata.get("rejected_at", ""))
             for key, item in items.items()
             if item.state == "rejected" and item.metadata.get("rejected_by") == reviewer
-        ]
+        }
+        mine = [row for row in self._ratings() if rater_name(row.reviewer) == reviewer and row.item_key in items]
+        said = [(row.at, row.item_key, row.reviewer) for row in mine] + [(at, key, reviewer) for key, at in rejected.items()]
         if not said:
             return None
         _, key, spelled = max(said)
-        if items[key].state == "rejected" and items[key].metadata.get("rejected_by") == reviewer:
-            self._change(key, _reopened)
+        if key in rejected:
+            facts = {
+                name: one for name, one in items[key].metadata.items() if name not in ("rejected_by", "rejected_at", "why")
+            }
+            self._change(key, lambda item: replace(item, state="pending_review", metadata=facts))
         else:
             self.store.delete_rating(key, spelled, project=self.project)
         return self._recount(key, reviewer)
@@ -268,11 +256,6 @@ class ReviewQueue:
         """Return how many ratings each pair has, by key."""
         return {key: len(raters) for key, raters in self._raters().items()}
 
-    def said_by(self, reviewer: str) -> dict[str, int]:
-        """Return what one reviewer said, by key: their own grades and nobody else's."""
-        name = rater_name(reviewer)
-        return {row.item_key: row.grade for row in self._ratings() if rater_name(row.reviewer) == name}
-
     def ratings(self, items: Iterable[ReviewItem]) -> list[Rating]:
         """Return what everybody said of these pairs. Only for pairs that are closed: reviewers are blind until then."""
         pairs = {item.item_key: item for item in items}
@@ -291,18 +274,13 @@ class ReviewQueue:
         everything = self.said(done)
         named = rater_name(adjudicator or "")
         said = [rating for rating in said_by_raters(done, everything) if rating.rater != named]
-        try:
-            found = agreement(said)
-        except CannotDecide:
-            found = None
         texts = {item.query_id: item.query for item in done}
-        differing = disputed(disputes(said), texts)
         decided = decided_by(done, everything, named)
         differing = tuple(
             replace(one, settled_by=by.rater, settled=by.grade) if (by := decided.get((one.query_id, one.doc_id))) else one
-            for one in differing
+            for one in disputed(disputes(said), texts)
         )
-        return Standing(self.store.backlog(project=self.project), raters, found, differing)
+        return Standing(self.store.backlog(project=self.project), raters, gate(said).found, differing)
 
     def said(self, items: Iterable[ReviewItem]) -> dict[str, dict[str, Rating]]:
         """Return what everybody said of these pairs, by key and rater; only for pairs that are closed, as ``ratings``."""
@@ -311,18 +289,15 @@ class ReviewQueue:
         return {keys[pair]: raters for pair, raters in by_pair(self.ratings(items)).items()}
 
     def _settle(self, items: Sequence[ReviewItem], *, rule: Rule, adjudicator: str | None) -> dict[tuple[str, str], int]:
-        """Return one grade per pair by a rule; under 'adjudicated' also what was settled where pairs name who did it."""
+        """Return one grade per pair by a rule; under 'adjudicated' also what was settled if pairs name who did it."""
         if not items:
             return {}
-        ratings = self.ratings(items)
-        if rule != "adjudicated":
-            return settle(ratings, rule=rule, adjudicator=adjudicator)
-        decided = decided_by(items, self.said(items), rater_name(adjudicator or ""))
-        if not decided and adjudicator is None:
-            return settle(ratings, rule=rule)
-        open_ones = [one for one in ratings if (one.query_id, one.doc_id) not in decided]
-        grades = {pair: rating.grade for pair, rating in decided.items()}
-        return grades | settle(open_ones, rule=rule, adjudicator=adjudicator or "an adjudicator")
+        decided: dict[tuple[str, str], Rating] = {}
+        if rule == "adjudicated":
+            decided = decided_by(items, self.said(items), rater_name(adjudicator or ""))
+        open_ones = [one for one in self.ratings(items) if (one.query_id, one.doc_id) not in decided]
+        by = adjudicator or ("an adjudicator" if decided else None)
+        return {pair: rating.grade for pair, rating in decided.items()} | settle(open_ones, rule=rule, adjudicator=by)
 
     def _mine(self, golden: GoldenSet) -> list[ReviewItem]:
         """Return the approved pairs that can go into a set."""
@@ -430,7 +405,6 @@ class ReviewQueue:
         # The grade of a single rater counts itself: it is one row.
         counts = str(settled.metadata.get("annotator") or settled.source)
         said[counts] = (settled.grade, {**words, **({"rule": settled.metadata["rule"]} if "rule" in settled.metadata else {})})
-        at = timestamp(now)
         at, pair = timestamp(now), (item.query_id, item.doc_id)
         return [
             StoredJudgment(*pair, grade, "manual", at, project=self.project, annotator=name, metadata=facts)
@@ -445,18 +419,9 @@ def _named(reviewer: str) -> str:
     return name
 
 
-def _drawn(seed: int, reviewer: str, item: ReviewItem) -> bytes:
-    return hashlib.sha256(f"{seed}\0{reviewer}\0{item.item_key}".encode("utf-8", "surrogatepass")).digest()
-
-
-def _with_text(title: str, text: str, item: ReviewItem) -> ReviewItem:
-    return replace(item, title=item.title or title, text=text)
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _freed(item: ReviewItem) -> ReviewItem:
     return replace(item, reserved_by=None, reserved_until=None)
-
-
-def _reopened(item: ReviewItem) -> ReviewItem | None:
-    facts = {name: value for name, value in item.metadata.items() if name not in ("rejected_by", "rejected_at", "why")}
-    return replace(item, state="pending_review", metadata=facts)

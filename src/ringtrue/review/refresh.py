@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import (
@@ -30,10 +30,7 @@ from ringtrue.records import GoldenSet, Query
 from ringtrue.review import from_log as harvest
 from ringtrue.review.pairs import pairs_of
 from ringtrue.review.queue import ReviewQueue
-from ringtrue.store import AuditEntry, ReviewItem, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
+from ringtrue.store import AuditEntry, ReviewItem, Store, timestamp
 
 PROPOSED = "golden refresh proposed"
 RELEASED = "golden refresh released"
@@ -126,13 +123,17 @@ def put_to_review(
     proposal = replace(proposal, new=tuple(query for query, _ in kept), questions=tuple(question for _, question in kept))
     queue = ReviewQueue(store, project=project)
     queue.add(items)
-    _take_over(queue, items)
+    # Pairs that were in the queue before get as many reviewers as a refresh needs.
+    mine = {item.item_key for item in items}
+    for item in queue.items():
+        if item.item_key in mine and item.state in ("pending_review", "approved"):
+            queue.ask_more(item, using.wanted)
     if open_proposal(store, golden, project=project) is None:
         detail = {
             "id": proposal.id,
             "new": [
                 {"query_id": query.query_id, "text": query.text, "intent": question.intent, "count": question.count}
-                for query, question in zip(proposal.new, proposal.questions, strict=True)
+                for query, question in kept
             ],
             "metadata": {query.query_id: dict(query.metadata) for query in proposal.new},
             "retire": list(proposal.retire),
@@ -140,14 +141,6 @@ def put_to_review(
         }
         store.add_audit(AuditEntry(timestamp(now), who, PROPOSED, proposal.golden, detail, project))
     return proposal
-
-
-def _take_over(queue: ReviewQueue, items: Sequence[ReviewItem]) -> None:
-    """See to it that pairs which were in the queue before get as many reviewers as a refresh needs."""
-    wanted = {item.item_key: item.wanted for item in items}
-    for item in queue.items():
-        if item.item_key in wanted and item.wanted < wanted[item.item_key] and item.state in ("pending_review", "approved"):
-            queue.ask_more(item.item_key, wanted[item.item_key])
 
 
 def propose_from_log(
@@ -166,8 +159,7 @@ def propose_from_log(
     """
     base = regression_base(golden) if first else golden
     proposal = open_proposal(store, base, project=project)
-    since, until = harvest.window(now, weeks=using.weeks)
-    searches = harvest.searches(store, project=project, since=since, until=until)
+    searches = harvest.searches(store, project=project, since=now - timedelta(weeks=using.weeks), until=now)
     asked = questions(searches, screen=harvest.screen())
     warnings = [] if first else [text for text in [age_warning(golden, now)] if text]
     proposed_now = proposal is None
@@ -175,16 +167,25 @@ def propose_from_log(
         if not asked.questions:
             raise CannotDecide(f"the log holds no search of the last {using.weeks} weeks to propose; log some first")
         number = using.count or (FIRST if first else COUNT)
-        # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
-        fit = _answered(base) if using.again is None else lambda question: True
-        chosen = propose(base, asked, count=number, left=_left(store, base, project), fit=fit)
+        known = {document.doc_id for document in base.documents}
+
+        def fit(question: Question) -> bool:
+            # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
+            return using.again is not None or bool(question.shown and (not known or known & set(question.shown)))
+
+        # The texts that left the set with earlier versions or did not get into them, and when the last time was.
+        left: dict[str, str] = {}
+        for entry in reversed(store.audit(project=project, subject=base.id, what=RELEASED)):
+            left |= dict.fromkeys((*entry.detail["retired"].values(), *entry.detail["left_out"].values()), entry.at)
+        chosen = propose(base, asked, count=number, left=left, fit=fit)
         if not chosen.new:
             raise CannotDecide(
                 f"'{base.id}' asks all of the {len(asked.questions)} logged questions already, asked them before and nobody "
                 "has since, or has none of the documents that they showed; nothing to add"
             )
         proposal = put_to_review(store, chosen, base, who=who, now=now, using=using, project=project)
-        warnings += _shortcomings(proposal, number, harvest.span_in_days(searches) or 0.0, first=first)
+        begun, ended = (datetime.fromisoformat(one.created_at) for one in (searches[0], searches[-1]))
+        warnings += _shortcomings(proposal, number, (ended - begun) / timedelta(days=1), first=first)
     return Situation(
         proposal,
         proposed_now,
@@ -196,27 +197,11 @@ def propose_from_log(
     )
 
 
-def _answered(golden: GoldenSet) -> Callable[[Question], bool]:
-    """Return what says whether a question showed a document of the set."""
-    known = {document.doc_id for document in golden.documents}
-    return lambda question: bool(question.shown and (not known or known & set(question.shown)))
-
-
-def _left(store: Store, golden: GoldenSet, project: str) -> dict[str, str]:
-    """Return the texts that left the set with earlier versions or did not get into them, and when the last time was."""
-    found: dict[str, str] = {}
-    for entry in store.audit(project=project, subject=golden.id):
-        if entry.what == RELEASED:
-            for text in (*entry.detail["retired"].values(), *entry.detail["left_out"].values()):
-                found[text] = max(entry.at, found.get(text, ""))
-    return found
-
-
 def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -> list[str]:
     found = []
     if len(proposal.new) < count:
-        questions = "question" if len(proposal.new) == 1 else "questions"
-        found.append(f"the log holds only {len(proposal.new)} new {questions} with documents to judge, not {count}")
+        several = "question" if len(proposal.new) == 1 else "questions"
+        found.append(f"the log holds only {len(proposal.new)} new {several} with documents to judge, not {count}")
     if first and span < 7 * harvest.SHORTEST:
         found.append(f"the log spans {span:.0f} days; a first harvest should rest on 2 to 4 weeks of searches")
     if not first and len(proposal.retire) < len(proposal.new):
@@ -228,22 +213,17 @@ def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -
 
 def open_proposal(store: Store, golden: GoldenSet, *, project: str = "default") -> Proposal | None:
     """Return the proposal that was made for exactly this version of a set; None where there is none."""
-    for entry in store.audit(project=project, subject=version_name(golden)):
-        if entry.what == PROPOSED:
-            return _read(entry)
+    for entry in store.audit(project=project, subject=version_name(golden), what=PROPOSED, limit=1):
+        detail: Any = entry.detail
+        facts = detail["metadata"]
+        return Proposal(
+            id=detail["id"],
+            golden=entry.subject,
+            new=tuple(Query(row["query_id"], row["text"], facts[row["query_id"]]) for row in detail["new"]),
+            questions=tuple(Question(row["text"], row["intent"], row["count"]) for row in detail["new"]),
+            retire=tuple(detail["retire"]),
+        )
     return None
-
-
-def _read(entry: AuditEntry) -> Proposal:
-    detail: Any = entry.detail
-    facts = detail["metadata"]
-    return Proposal(
-        id=detail["id"],
-        golden=entry.subject,
-        new=tuple(Query(row["query_id"], row["text"], facts[row["query_id"]]) for row in detail["new"]),
-        questions=tuple(Question(row["text"], row["intent"], row["count"]) for row in detail["new"]),
-        retire=tuple(detail["retire"]),
-    )
 
 
 def _items(store: Store, proposal: Proposal, project: str) -> list[ReviewItem]:
@@ -311,8 +291,8 @@ def released(
     """
     there = {query.query_id for query in made.queries}
     version = version_name(made)
-    known = store.audit(project=project, subject=golden.id)
-    if not any(entry.what == RELEASED and entry.detail["version"] == version for entry in known):
+    known = store.audit(project=project, subject=golden.id, what=RELEASED)
+    if not any(entry.detail["version"] == version for entry in known):
         detail = {
             "version": version,
             "proposal": proposal.id,

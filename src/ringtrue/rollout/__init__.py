@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     )
     from ringtrue.rollout.candidate import Described as Described
     from ringtrue.rollout.evidence import (
-        Evidence as Evidence,
+        compared as compared,
+        Feed as Feed,
         gather as gather,
-        missing_of as missing_of,
+        Scored as Scored,
         shadow_of as shadow_of,
         summarise as summarise,
     )
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         is_on as is_on,
         only_forced as only_forced,
         overrides as overrides,
-        PRESETS as PRESETS,
     )
     from ringtrue.rollout.graduate import (
         decide as decide,
@@ -64,12 +64,10 @@ if TYPE_CHECKING:
         feed_judged as feed_judged,
         golden_scorer as golden_scorer,
         grades_by_words as grades_by_words,
-        grades_of as grades_of,
         measures_for as measures_for,
         OnGolden as OnGolden,
         record_evaluation as record_evaluation,
         record_on_golden as record_on_golden,
-        Scored as Scored,
         scorer as scorer,
         without_constitutional as without_constitutional,
     )

@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ringtrue.answers import Status
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.stats import BetaBinomial, ConfidenceSequence, SequentialPlan, Sprt, candidate_means
 from ringtrue.store import DEFAULT_PROJECT, ABTest, AuditEntry, TestPoint
 
 if TYPE_CHECKING:
-    from ringtrue.stats import BetaBinomial, ConfidenceSequence, Sprt
     from ringtrue.store import Store
 
-    State: TypeAlias = Sprt | ConfidenceSequence | BetaBinomial
+State = Sprt | ConfidenceSequence | BetaBinomial
 
 Method = Literal["sprt", "confidence-sequence", "beta-binomial"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -104,37 +104,23 @@ def create_test(
     that the candidate answers afresh counts under another (``counted_as``). Raises InputError if an option is unusable or,
     without ``again``, the feature has a test.
     """
-    named = measure is None or measure.replace("_", "").isalnum()
-    for wrong, why in (
-        (method not in METHODS, f"cannot use method {method!r}; write {nearest(method, METHODS)}"),
-        (not feature_id.strip(), "a test needs the name of its feature, such as rerank-v2"),
-        (not named, f"cannot use measure {measure!r}; letters, digits and _ only, such as mrr or ndcg"),
-        (
-            method == "beta-binomial" and measure is None,
-            "a beta-binomial test counts successes of both sides; name what succeeds, such as --measure hit",
-        ),
-        (sigma is not None and method != "sprt", f"{method} takes no sigma; leave it out, or use sprt"),
-    ):
-        if wrong:
-            raise InputError(why)
+    if method not in METHODS:
+        raise InputError(f"cannot use method {method!r}; write {nearest(method, METHODS)}")
+    if not feature_id.strip():
+        raise InputError("a test needs the name of its feature, such as rerank-v2")
+    if measure is not None and not measure.replace("_", "").isalnum():
+        raise InputError(f"cannot use measure {measure!r}; letters, digits and _ only, such as mrr or ndcg")
+    if method == "beta-binomial" and measure is None:
+        raise InputError("a beta-binomial test counts successes of both sides; name what succeeds, such as --measure hit")
+    if sigma is not None and method != "sprt":
+        raise InputError(f"{method} takes no sigma; leave it out, or use sprt")
     sums = {} if measure is None else {f"control_{measure}": 0.0, f"treatment_{measure}": 0.0}
-    if sigma is not None:
-        sums["known_sigma"] = sigma
+    sums |= {} if sigma is None else {"known_sigma": sigma}
+    sums |= {"differences": 0.0, "squares": 0.0}
     state = ABTest(
-        feature_id=feature_id,
-        status="running",
-        alpha=alpha,
-        beta=beta,
-        delta=delta,
-        started_at=now,
-        updated_at=now,
-        project=project,
-        method=method,
-        sums=sums | {"differences": 0.0, "squares": 0.0},
-        min_samples=min_samples,
-        graduation_threshold=graduation_threshold,
-        decision="continue",
-    )
+        feature_id, "running", alpha, beta, delta, now, now, project, method, sums=sums, min_samples=min_samples,
+        graduation_threshold=graduation_threshold, decision="continue",
+    )  # fmt: skip
     state = _judged(state, _state(state))
     before = store.test(feature_id, project=project) if again else None
     if before is None:
@@ -164,8 +150,7 @@ def record_scores(
 
     Raises InputError for scores outside 0 to 1, or a test of differences alone; MissingInput where there is no such test.
     """
-    _check_scores(f"query {query_id!r}", control, treatment)
-    return _record(store, feature_id, query_id, treatment - control, (control, treatment), now=now, project=project)
+    return _record(store, feature_id, query_id, (control, treatment), now=now, project=project)
 
 
 def checked_scores(test: ABTest, rows: Iterable[Scores]) -> list[Scores]:
@@ -176,16 +161,16 @@ def checked_scores(test: ABTest, rows: Iterable[Scores]) -> list[Scores]:
     """
     kept: dict[str, Scores] = {}
     for row in rows:
-        where = f"{row.place}: query {row.query_id!r}" if row.place else f"query {row.query_id!r}"
-        _check_scores(where, row.control, row.treatment)
+        place = f"{row.place}: " if row.place else ""
         try:
-            _advanced(test, row.query_id, row.treatment - row.control, (row.control, row.treatment), now=test.updated_at)
+            _advanced(test, row.query_id, (row.control, row.treatment), now=test.updated_at)
         except InputError as problem:
-            raise InputError(f"{row.place}: {problem}" if row.place else str(problem)) from problem
+            raise InputError(f"{place}{problem}") from problem
         first = kept.setdefault(row.query_id, row)
         if (first.control, first.treatment) != (row.control, row.treatment):
             had = f"{first.control:g} and {first.treatment:g}" + (f" at {first.place}" if first.place else "")
-            raise InputError(f"{where}: has the scores {row.control:g} and {row.treatment:g}, but {had}; keep one of them")
+            said = f"has the scores {row.control:g} and {row.treatment:g}, but {had}; keep one of them"
+            raise InputError(f"{place}query {row.query_id!r}: {said}")
     return list(kept.values())
 
 
@@ -209,7 +194,7 @@ def record_difference(
     """
     if not -1 <= difference <= 1:
         raise InputError(f"query {query_id!r}: the difference {difference!r} does not lie in −1 to 1; scale it beforehand")
-    return _record(store, feature_id, query_id, difference, None, now=now, project=project)
+    return _record(store, feature_id, query_id, (difference,), now=now, project=project)
 
 
 def set_status(
@@ -307,64 +292,49 @@ def _changed(store: Store, feature_id: str, name: str, change: Callable[[ABTest]
     return changed
 
 
-def _check_scores(where: str, control: float, treatment: float) -> None:
-    for side, score in (("control", control), ("treatment", treatment)):
-        if not 0 <= score <= 1:
-            raise InputError(f"{where}: the {side} score {score!r} does not lie in 0 to 1; scale it beforehand")
-
-
 class _NotCounted(Exception):
     """Raised inside the store's transaction, which undoes it: the query may be counted later."""
 
 
-def _record(
-    store: Store,
-    feature_id: str,
-    query_id: str,
-    difference: float,
-    scores: tuple[float, float] | None,
-    *,
-    now: str,
-    project: str,
-) -> Recorded:
+def _record(store: Store, feature_id: str, query_id: str, reported: tuple[float, ...], *, now: str, project: str) -> Recorded:
     def change(test: ABTest) -> ABTest:
         if test.status != "running":
             raise _NotCounted(f"the test is {test.status}")
-        return _advanced(test, query_id, difference, scores, now=now)
+        return _advanced(test, query_id, reported, now=now)
 
+    def point(test: ABTest) -> TestPoint:
+        n, evidence = test.sample_count, test.log_likelihood_ratio
+        low, high = _interval(test) or (None, None)
+        return TestPoint(
+            n, now, evidence, test.sums["differences"] / n, low, high, feature_id=test.feature_id, project=test.project
+        )
+
+    why_not = "counted before"
     try:
-        changed = store.update_test(feature_id, query_id, change, project=project, point=_point)
+        changed = store.update_test(feature_id, query_id, change, project=project, point=point)
     except _NotCounted as refused:
-        return Recorded(found_test(store, feature_id, project=project), False, str(refused))
+        changed, why_not = None, str(refused)
     if changed is None:
-        return Recorded(found_test(store, feature_id, project=project), False, "counted before")
+        return Recorded(found_test(store, feature_id, project=project), False, why_not)
     return Recorded(changed, True)
 
 
-def _point(test: ABTest) -> TestPoint:
-    """Where a test stands, as one point of its path between the bounds."""
-    n, evidence = test.sample_count, test.log_likelihood_ratio
-    low, high = _interval(test) or (None, None)
-    return TestPoint(
-        n, test.updated_at, evidence, test.sums["differences"] / n, low, high, feature_id=test.feature_id, project=test.project
-    )
-
-
-def _advanced(test: ABTest, query_id: str, difference: float, scores: tuple[float, float] | None, *, now: str) -> ABTest:
-    """One query later; everything a method needs is in the sums."""
-    from ringtrue.stats import BetaBinomial
-
+def _advanced(test: ABTest, query_id: str, reported: tuple[float, ...], *, now: str) -> ABTest:
+    """One query later, with the scores of both sides or their difference; everything a method needs is in the sums."""
     measure, sums, state = measure_of(test), dict(test.sums), _state(test)
-    if (measure is None) != (scores is None):
+    if len(reported) == 2:
+        for side, score in zip(("control", "treatment"), reported, strict=True):
+            if not 0 <= score <= 1:
+                raise InputError(f"query {query_id!r}: the {side} score {score!r} does not lie in 0 to 1; scale it beforehand")
+            sums[f"{side}_{measure}"] = sums.get(f"{side}_{measure}", 0.0) + score
+    if (measure is None) != (len(reported) == 1):
         wanted = "differences" if measure is None else f"{measure} scores of both sides"
         raise InputError(f"query {query_id!r}: the test of {test.feature_id!r} counts {wanted}; report those")
-    if scores is not None:
-        sums[f"control_{measure}"] += scores[0]
-        sums[f"treatment_{measure}"] += scores[1]
+    difference = reported[-1] - sum(reported[:-1])
     sums["differences"] += difference
     sums["squares"] += difference * difference
     try:
-        state = state.add(*scores or ()) if isinstance(state, BetaBinomial) else state.add(difference)
+        state = state.add(*reported) if isinstance(state, BetaBinomial) else state.add(difference)
     except InputError as problem:
         raise InputError(f"query {query_id!r}: {problem}") from problem
     return _judged(replace(test, sums=sums, sample_count=test.sample_count + 1, updated_at=now), state)
@@ -372,8 +342,6 @@ def _advanced(test: ABTest, query_id: str, difference: float, scores: tuple[floa
 
 def _state(test: ABTest) -> State:
     """The method's own state, from the sums."""
-    from ringtrue.stats import BetaBinomial, ConfidenceSequence, SequentialPlan, Sprt, candidate_means
-
     plan, sums, n = SequentialPlan(test.alpha, test.beta, test.delta), test.sums, test.sample_count
     if test.method == "sprt":
         # A test from before there were gamblers has none; theirs begin now, which is a proof all the same.
@@ -390,8 +358,6 @@ def _state(test: ABTest) -> State:
 
 def _judged(test: ABTest, state: State) -> ABTest:
     """The test with evidence, bounds and decision as the method's state has them; the first decision stays."""
-    from ringtrue.stats import ConfidenceSequence, Sprt
-
     sums, decision = dict(test.sums), test.decision
     if isinstance(state, ConfidenceSequence):
         for side, capitals in (("up", state.up), ("down", state.down)):
@@ -424,11 +390,9 @@ def _reason(test: ABTest) -> str:
     if test.status != "running":
         return f"{test.status}; queries are not counted"
     state = _state(test)
-    left = getattr(state, "burn_in_left", 0)
-    if left:
+    if left := getattr(state, "burn_in_left", 0):
         return f"burning in: {left} more queries before the spread is known"
-    unproven = getattr(state, "unproven", None)
-    if unproven is not None:
+    if unproven := getattr(state, "unproven", None):
         capital, wanted = unproven
         odds = f"at most once in {capital:.1f} times" if capital > 1 else "any day"
         return (

@@ -22,9 +22,9 @@ from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ringtrue.errors import BadAnswer, InputError, RingtrueError
+from ringtrue.errors import BadAnswer, InputError, MissingInput, RingtrueError
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
@@ -53,17 +53,6 @@ class Reply:
     """The type of what the candidate raised; None where the error is ours."""
 
 
-class Asker(Protocol):
-    """Asks the candidate; never raises, never takes much longer than ``timeout``."""
-
-    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply: ...
-
-    def abort(self) -> None:
-        """Have a question that is being asked end, as far as that is possible; from another thread."""
-
-    def close(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class Described:
     """A retriever as it is written down: an expression, and the folder of its documents where it searches any.
@@ -80,7 +69,6 @@ class Described:
     @cached_property
     def opened(self) -> Retriever:
         """The retriever itself; raises MissingInput where the folder holds no documents."""
-        from ringtrue.errors import MissingInput
         from ringtrue.retrieve import Collection, build, names_documents
 
         if not names_documents(self.expression):
@@ -124,39 +112,48 @@ def ids_of(found: Any, name: str, *, k: int, duplicates: str = "error") -> tuple
     from ringtrue.retrieve import as_hits
 
     ids = tuple(hit.doc_id for hit in as_hits(found, name, duplicates=duplicates)[:k])
-    for doc_id in ids:
-        if len(doc_id) > LONGEST_ID:
-            raise BadAnswer(f"{name} returned a document id of {len(doc_id):,} characters; at most {LONGEST_ID:,} are stored")
+    longest = max(map(len, ids), default=0)
+    if longest > LONGEST_ID:
+        raise BadAnswer(f"{name} returned a document id of {longest:,} characters; at most {LONGEST_ID:,} are stored")
     return ids
 
 
 def said(problem: BaseException) -> str:
     """Return an error as one line."""
-    name = type(problem).__name__
-    try:
+    name, text = type(problem).__name__, ""
+    with contextlib.suppress(Exception):
         text = str(problem)
-    except Exception:
-        text = ""
     whole = text if isinstance(problem, RingtrueError) else f"{name}: {text}" if text else name
     return " ".join(whole.split())[:LONGEST_ERROR]
 
 
 class InThread:
-    """Asks in a thread of this process; one that does not come back in time is left behind and replaced."""
+    """Asks in a thread of this process; one that does not come back in time is left behind and replaced.
 
-    def __init__(self, candidate: Any, hanging: Hanging, timer: Callable[[], float] = time.perf_counter) -> None:
-        self._candidate, self._hanging, self._timer = candidate, hanging, timer
+    To ask never raises, and never takes much longer than ``timeout``.
+    """
+
+    def __init__(self, candidate: Any, timer: Callable[[], float] = time.perf_counter) -> None:
+        self._candidate, self._timer = candidate, timer
         self._seat: _Seat | None = None
+        self._left: list[_Seat] = []
+
+    @property
+    def hanging(self) -> int:
+        """How many threads were left behind and have not come back."""
+        return sum(seat.thread.is_alive() for seat in self._left)
 
     def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
-        seat = self._seat = self._seat or _Seat(self._candidate, self._hanging, self._timer)
+        seat = self._seat = self._seat or _Seat(self._candidate, self._timer)
         seat.questions.put((text, options))
         try:
             return seat.replies.get(timeout=timeout)
         except queue.Empty:
             self._seat = None
-            if not seat.leave():
-                return seat.replies.get()  # it came in this very moment
+            seat.questions.put(None)
+            with contextlib.suppress(queue.Empty):
+                return seat.replies.get_nowait()  # it came in this very moment
+            self._left = [*(one for one in self._left if one.thread.is_alive()), seat]
             return Reply(error=f"took longer than {timeout:g} s; its thread was left behind", gone=True)
 
     def abort(self) -> None:
@@ -168,48 +165,19 @@ class InThread:
             self._seat = None
 
 
-class Hanging:
-    """How many threads were left behind and have not come back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.count = 0
-
-    def add(self, change: int) -> None:
-        with self._lock:
-            self.count += change
-
-
 class _Seat:
     """One thread and its two queues."""
 
-    def __init__(self, candidate: Any, hanging: Hanging, timer: Callable[[], float]) -> None:
+    def __init__(self, candidate: Any, timer: Callable[[], float]) -> None:
         self.questions: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
-        self._hanging = hanging
-        self._lock = threading.Lock()
-        self._left = False
         # A daemon: a search that hangs for ever must not keep the program from ending.
-        threading.Thread(target=self._sit, args=(candidate, timer), name="ringtrue-candidate", daemon=True).start()
-
-    def leave(self) -> bool:
-        """Give the thread up; False where it has replied meanwhile."""
-        with self._lock:
-            if not self.replies.empty():
-                self.questions.put(None)
-                return False
-            self._left = True
-            self._hanging.add(1)
-            return True
+        self.thread = threading.Thread(target=self._sit, args=(candidate, timer), name="ringtrue-candidate", daemon=True)
+        self.thread.start()
 
     def _sit(self, candidate: Any, timer: Callable[[], float]) -> None:
         while (question := self.questions.get()) is not None:
-            reply = answer(candidate, *question, timer=timer)
-            with self._lock:
-                if self._left:
-                    self._hanging.add(-1)
-                    return
-                self.replies.put(reply)
+            self.replies.put(answer(candidate, *question, timer=timer))
 
 
 class InProcess:
@@ -225,9 +193,7 @@ class InProcess:
 
     def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
         try:
-            if self._child is None:
-                self._child = self._started()
-            pipe = self._child[1]
+            _, pipe = self._child or self._started()
             pipe.send((text, options))
             if not pipe.poll(timeout):
                 self.close()
@@ -260,30 +226,26 @@ class InProcess:
         return process, ours
 
     def _end(self) -> str:
-        if self._child is None:
-            return "went away"
-        wait([self._child[0].sentinel], 1.0)
-        code = self._discard()
+        if self._child is not None:
+            wait([self._child[0].sentinel], 1.0)
+        code = self.close()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
                 return f"was ended by {signal.Signals(-code).name}"
         return f"ended with exit code {code}" if code is not None else "went away"
 
     def abort(self) -> None:
+        """Have a question that is being asked end; from another thread."""
         child = self._child
         if child is not None:
             with contextlib.suppress(ValueError):  # it has just been closed
                 _kill_group(child[0])
 
-    def close(self) -> None:
-        if self._child is not None:
-            self._discard()
-
-    def _discard(self) -> int | None:
-        """Kill the process with all that it started, and return its exit code."""
-        assert self._child is not None
-        process, pipe = self._child
-        self._child = None
+    def close(self) -> int | None:
+        """Kill the process, if there is one, with all that it started, and return its exit code."""
+        if self._child is None:
+            return None
+        (process, pipe), self._child = self._child, None
         _kill_group(process)  # before it is reaped: its number may then be another's
         process.join(5.0)
         pipe.close()

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from ringtrue.answers import ShadowSource, ShadowSummary
+from ringtrue.stats import ranking_difference
 from ringtrue.store import DEFAULT_PROJECT, ABTest, AuditEntry, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
 
 if TYPE_CHECKING:
@@ -44,9 +47,6 @@ class Side:
     """Those that failed, fell back or ran in degraded mode."""
     p95_ms: float | None
     latencies: tuple[float, ...] = ()
-
-    def as_metadata(self) -> dict[str, Any]:
-        return {"queries": self.queries, "degraded": self.degraded, "p95_ms": self.p95_ms}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +123,19 @@ def _sides(store: Store, flag: Flag, *, now: datetime) -> tuple[Side | None, Sid
     rows = store.queries(
         project=flag.project, since=flag.stage_since, until=now, limit=min(MOST, max(NEWEST, needed)), newest=True
     )
-    on = side([row for row in rows if row.flags.get(flag.name) in ON])
-    off = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
-    return on, _last_control(store, flag) or off if flag.rollout >= 100 else off
-
-
-def _last_control(store: Store, flag: Flag) -> Side | None:
-    """Return those without the feature as they were last, when there are none left: kept with the flag, or from the log.
-
-    What is kept is of the step to everybody; where a person set the percentage by hand, those of the log before it stand in.
-    """
+    on, off = (
+        side([row for row in rows if flag.name in row.flags and (row.flags[flag.name] in ON) is has]) for has in (True, False)
+    )
+    if flag.rollout < 100:
+        return on, off
+    # Nobody is left without the feature. Those who were last are kept with the flag since the step to everybody; if a person
+    # set the percentage by hand, those of the log before it stand in.
     kept = flag.metadata.get(LAST_CONTROL)
     if kept is not None and kept.get("until", flag.stage_since) == flag.stage_since:
-        return Side(int(kept["queries"]), int(kept["degraded"]), kept["p95_ms"])
+        return on, Side(int(kept["queries"]), int(kept["degraded"]), kept["p95_ms"])
     rows = store.queries(project=flag.project, until=flag.stage_since, limit=NEWEST, newest=True)
     found = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
-    return found if found.queries else None
+    return on, found if found.queries else off
 
 
 def side(rows: Sequence[LoggedQuery]) -> Side:
@@ -149,6 +146,50 @@ def side(rows: Sequence[LoggedQuery]) -> Side:
         degraded=sum(row.degraded or row.fallback is not None for row in rows),
         p95_ms=percentile(taken, 95),
         latencies=taken,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How good one list is for one judged query."""
+
+    rr: float
+    ndcg: float
+
+
+Feed = Callable[[str, Scored, Scored], object]
+"""Hears of a judged question: its id (``question_id``), production's scores, the candidate's."""
+
+
+def both(control: Scored | None, treatment: Scored | None) -> tuple[Scored, Scored] | None:
+    """Return the scores of both sides; None unless both are known."""
+    return None if control is None or treatment is None else (control, treatment)
+
+
+def compared(
+    row: ShadowRun,
+    *,
+    k: int,
+    scores: tuple[Scored, Scored] | None = None,
+    keep: Literal["lists", "difference"] = "lists",
+) -> ShadowRun:
+    """Return a row with its C-3 figures (production first) and, where both sides are scored, the differences in quality."""
+    control, treatment = row.control_result_ids, row.treatment_result_ids
+    rr, ndcg = (None, None) if scores is None else ((scores[0].rr, scores[1].rr), (scores[0].ndcg, scores[1].ndcg))
+    found = ranking_difference(control, treatment, k=k, rr=rr, ndcg=ndcg)
+    if keep == "difference":
+        both = {*control} & {*treatment}
+        control, treatment = (tuple(one for one in ids if one not in both) for ids in (control, treatment))
+    return replace(
+        row,
+        control_result_ids=control,
+        treatment_result_ids=treatment,
+        rank_correlation=None if math.isnan(found.tau) else found.tau,
+        set_overlap=None if math.isnan(found.overlap) else found.overlap,
+        top_result_changed=found.top1_changed,
+        order_differences=found.order_differences,
+        mrr_delta=found.rr_delta,
+        ndcg_delta=found.ndcg_delta,
     )
 
 
@@ -177,14 +218,14 @@ def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int 
     return ShadowSummary(
         queries=len(rows),
         failures=len(rows) - len(answered),
-        changed=_mean([float(row.order_differences > 0) for row in answered if row.order_differences is not None]),
-        top_changed=_mean([float(row.top_result_changed) for row in answered if row.top_result_changed is not None]),
-        overlap=_mean([row.set_overlap for row in answered if row.set_overlap is not None]),
-        tau=_mean([row.rank_correlation for row in answered if row.rank_correlation is not None]),
+        changed=_mean(None if row.order_differences is None else row.order_differences > 0 for row in answered),
+        top_changed=_mean(row.top_result_changed for row in answered),
+        overlap=_mean(row.set_overlap for row in answered),
+        tau=_mean(row.rank_correlation for row in answered),
         judged=len(rr),
         mrr_delta=_mean(rr),
         mrr_spread=stdev(rr) if len(rr) > 1 else None,
-        ndcg_delta=_mean([row.ndcg_delta for row in answered if row.ndcg_delta is not None]),
+        ndcg_delta=_mean(row.ndcg_delta for row in answered),
         timed=len(timed),
         control_p95_ms=before,
         treatment_p95_ms=after,
@@ -207,9 +248,9 @@ def _of_one_source(rows: Sequence[ShadowRun], enough: int) -> tuple[ShadowSource
     for row in rows:
         if row.control_latency_ms is not None and row.treatment_latency_ms is not None:
             timed.setdefault(source_of(row), []).append((row.control_latency_ms, row.treatment_latency_ms))
-    if len(timed.get("live", ())) >= enough:
-        return "live", timed["live"]
-    return max(timed.items(), key=lambda item: (len(item[1]), item[0] == "live"), default=(None, []))
+    live = timed.get("live", [])
+    most: ShadowSource | None = max(timed, key=lambda source: (len(timed[source]), source == "live"), default=None)
+    return ("live", live) if len(live) >= enough else (most, timed.get(most, []))
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
@@ -218,13 +259,13 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     >>> percentile([1.0, 2.0, 3.0, 4.0], 50)
     2.5
     """
-    import numpy as np  # a live system that shadows nothing need not load it
-
     return float(np.percentile(values, percent)) if len(values) else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 MISSING = "shadow.missing"

@@ -85,10 +85,8 @@ _OPTIONS = tuple(f"{VARIABLE}{command}_" for command in ("SET", "LIST", "GRADUAT
 
 def _percent(value: str, variable: str) -> float:
     word = value.strip().lower()
-    if word in ("on", "off"):
-        return 100.0 if word == "on" else 0.0
     try:
-        percent = float(word.removesuffix("%"))
+        percent = float({"on": "100", "off": "0"}.get(word, word.removesuffix("%")))
     except ValueError:
         percent = -1.0
     if not 0 <= percent <= 100:
@@ -130,25 +128,22 @@ class Flags:
         reading = self._reading
         if self._clock() - self._read_at >= self._refresh and reading.acquire(blocking=False):
             self._read_at = self._clock()
-            threading.Thread(target=self._read_and_release, args=(reading,), name="ringtrue-flags", daemon=True).start()
+            threading.Thread(target=self._read, args=(reading,), name="ringtrue-flags", daemon=True).start()
         return is_on(self._known.get(name) or Flag(name), identity, override=self._overrides.get(name))
 
     def in_force(self, identity: str) -> dict[str, bool]:
         """Return every flag and whether it is on for an identity, as the query log keeps it."""
         return {name: self.is_on(name, identity) for name in sorted({*self._known, *self._overrides})}
 
-    def _read_and_release(self, held: threading.Lock) -> None:
-        try:
-            self._read()
-        finally:
-            held.release()
-
-    def _read(self) -> None:
+    def _read(self, held: threading.Lock | None = None) -> None:
         try:
             self._known = {flag.name: flag for flag in self._store.flags(project=self._project)}
             self.problem = None
         except Exception as problem:
             self.problem = said(problem)
+        finally:
+            if held is not None:
+                held.release()
 
 
 def change_flag(
@@ -190,21 +185,19 @@ def existing_flag(store: Store, name: str, *, project: str = DEFAULT_PROJECT) ->
 
 def checked(flag: Flag) -> Flag:
     """Return a flag that can be used; raises InputError naming the field and its cure."""
-    reserved = f"{VARIABLE}{flag.name.upper().replace('-', '_')}_".startswith(_OPTIONS)
-    for wrong, why in (
-        (
-            not _NAME.fullmatch(flag.name) or len(flag.name) > 64,
-            f"{flag.name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking",
-        ),
-        (reserved, f"{flag.name!r} begins like a command of `ringtrue flag`; choose another name"),
-        (not 0 <= flag.rollout <= 100, f"rollout {flag.rollout!r} is not a percentage; write one from 0 to 100"),
-        (flag.min_samples < 1, f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more"),
-        (
-            not 0 < flag.graduation_threshold <= 1,
-            f"graduation threshold {flag.graduation_threshold!r} is not an improvement; write one like 0.03",
-        ),
-        (flag.state not in _STATES, f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?"),
-    ):
-        if wrong:
-            raise InputError(why)
+    name, threshold = flag.name, flag.graduation_threshold
+    if not _NAME.fullmatch(name) or len(name) > 64:
+        raise InputError(
+            f"{name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking"
+        )
+    if f"{VARIABLE}{name.upper().replace('-', '_')}_".startswith(_OPTIONS):
+        raise InputError(f"{name!r} begins like a command of `ringtrue flag`; choose another name")
+    if not 0 <= flag.rollout <= 100:
+        raise InputError(f"rollout {flag.rollout!r} is not a percentage; write one from 0 to 100")
+    if flag.min_samples < 1:
+        raise InputError(f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more")
+    if not 0 < threshold <= 1:
+        raise InputError(f"graduation threshold {threshold!r} is not an improvement; write one like 0.03")
+    if flag.state not in _STATES:
+        raise InputError(f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?")
     return flag

@@ -10,16 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from ringtrue.answers import Condition, ShadowSummary
+from ringtrue.answers import Action, Condition
 from ringtrue.rollout.abtest import decided_after, set_status
 from ringtrue.rollout.evidence import LAST_CONTROL, Evidence, Side, gather
-from ringtrue.rollout.flags import existing_flag
-from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
+from ringtrue.rollout.flags import change_flag, existing_flag
+from ringtrue.store import DEFAULT_PROJECT, Flag, Store, timestamp
 
 STAGES = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0)
 MEASURE = "RR@10"
@@ -43,7 +40,8 @@ FAILING_ALONE = 0.25
 SIGMAS = 3.0
 """How far above what was seen the failures of those without the feature may truly lie."""
 
-Action = Literal["advance", "graduate", "rollback", "reject", "wait", "done"]
+TIMED_IN = {"live": " in live systems", "log": " asked again from the log", "golden": " of the golden corpus", None: ""}
+"""Where the latencies of a shadow come from, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +69,35 @@ def decide(flag: Flag, evidence: Evidence, now: datetime) -> Decision:
     'wait'
     """
     checks = (*_entry(flag, evidence), *(_stage(flag, evidence, now) if flag.rollout > 0 else ()))
+
+    def decision(action: Action, why: str, *, breaches: tuple[str, ...] = (), **changes: Any) -> Decision:
+        after = replace(flag, stage_since=timestamp(now), **changes) if changes else flag
+        return Decision(action, why, flag, after, checks, breaches)
+
     if flag.state in ("graduated", "rejected"):
-        return Decision("done", f"it is {flag.state}; nothing moves it but `ringtrue flag set`", flag, flag, checks)
-    if _decision(evidence) == "accept-control":
-        flag_after = _moved(flag, now, rollout=0.0, state="rejected")
-        return Decision("reject", "the sequential test found the candidate no better than production", flag, flag_after, checks)
+        return decision("done", f"it is {flag.state}; nothing moves it but `ringtrue flag set`")
+    if evidence.test is not None and evidence.test.decision == "accept-control":
+        why = "the sequential test found the candidate no better than production"
+        return decision("reject", why, rollout=0.0, state="rejected")
     # Before anybody has the feature there is nothing to take away, and a failed gate stays on record; but what a watch said
     # once would be forgotten at the next look, so that it pauses.
     breaches = tuple(_breaches(evidence) if flag.rollout > 0 else evidence.breaches)
     if breaches and (flag.rollout > 0 or flag.state == "running"):
-        after = _moved(flag, now, rollout=0.0, state="paused")
-        return Decision("rollback", "; ".join(breaches), flag, after, checks, breaches)
+        return decision("rollback", "; ".join(breaches), breaches=breaches, rollout=0.0, state="paused")
     if flag.state == "paused":
-        return Decision("wait", f"it is paused; go on with `ringtrue flag set {flag.name} --state running`", flag, flag, checks)
-    missing = [check for check in checks if check.holds is not True]
+        return decision("wait", f"it is paused; go on with `ringtrue flag set {flag.name} --state running`")
+    missing = [check.name for check in checks if check.holds is not True]
     if missing:
-        return Decision("wait", f"for {', '.join(check.name for check in missing)}", flag, flag, checks)
+        return decision("wait", f"for {', '.join(missing)}")
     target = next((stage for stage in STAGES if stage > flag.rollout), None)
     if target is None:
-        return Decision(
-            "graduate", "it reached everybody and every check held", flag, _moved(flag, now, state="graduated"), checks
-        )
-    after = _moved(flag, now, rollout=target)
-    if target >= 100 and evidence.off is not None:
+        return decision("graduate", "it reached everybody and every check held", state="graduated")
+    metadata, off = flag.metadata, evidence.off
+    if target >= 100 and off is not None:
         # Nobody will be left to compare with; those who are there now stay as the standard.
-        control = {**evidence.off.as_metadata(), "until": after.stage_since}
-        after = replace(after, metadata={**after.metadata, LAST_CONTROL: control})
-    return Decision("advance", f"every check holds: {flag.rollout:g} % → {target:g} %", flag, after, checks)
+        control = {"queries": off.queries, "degraded": off.degraded, "p95_ms": off.p95_ms, "until": timestamp(now)}
+        metadata = {**metadata, LAST_CONTROL: control}
+    return decision("advance", f"every check holds: {flag.rollout:g} % → {target:g} %", rollout=target, metadata=metadata)
 
 
 def step(
@@ -129,8 +129,6 @@ def step(
 
 def roll_back(store: Store, name: str, *, now: datetime, who: str, why: str, project: str = DEFAULT_PROJECT) -> Flag:
     """Take a feature away from everybody and pause it; return the flag. Raises MissingInput where there is none."""
-    from ringtrue.rollout.flags import change_flag
-
     existing_flag(store, name, project=project)
     return change_flag(store, name, who=who, now=now, why=f"rollback: {why}", project=project, rollout=0.0, state="paused")
 
@@ -156,23 +154,20 @@ def explain(decision: Decision) -> str:
     return "\n".join([*lines, "", f"  stages: {path} %"])
 
 
-def _moved(flag: Flag, now: datetime, **changes: Any) -> Flag:
-    return replace(flag, stage_since=timestamp(now), **changes)
-
-
 def _entry(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
     """What must hold before anybody gets the feature, and as long as it spreads."""
     yield _improvement(flag, evidence)
     yield _test(flag, evidence)
-    yield _samples(flag, evidence)
+    count = evidence.test.sample_count if evidence.test is not None else 0
+    yield Condition("samples", count >= flag.min_samples, f"{count} judged queries compared; {flag.min_samples} are needed")
     yield from _constitutional(flag, evidence)
     shadow = evidence.shadow
-    increase = shadow.p95_increase
+    increase, where = shadow.p95_increase, TIMED_IN[shadow.timed_source]
     if increase is None or shadow.timed < flag.min_samples:
-        timed = f"{shadow.timed} shadow queries{_from(shadow)} are timed on both sides"
+        timed = f"{shadow.timed} shadow queries{where} are timed on both sides"
         yield Condition("latency", None, f"{timed}; {flag.min_samples} are needed")
     else:
-        ms = f"{shadow.control_p95_ms:.1f} → {shadow.treatment_p95_ms:.1f} ms, {increase:+.1%}{_from(shadow)}"
+        ms = f"{shadow.control_p95_ms:.1f} → {shadow.treatment_p95_ms:.1f} ms, {increase:+.1%}{where}"
         yield Condition("latency", _below_limit(increase), f"p95 {ms}; below {P95_INCREASE:+.0%} is allowed")
     share = shadow.failure_share
     if share is None:
@@ -193,31 +188,17 @@ def _entry(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
         yield Condition("watch", False, "; ".join(evidence.breaches))
 
 
-def _from(shadow: ShadowSummary) -> str:
-    """Say where the latencies come from."""
-    words = {"live": " in live systems", "log": " asked again from the log", "golden": " of the golden corpus", None: ""}
-    return words[shadow.timed_source]
-
-
 def _improvement(flag: Flag, evidence: Evidence) -> Condition:
     measure, needed = str(flag.metadata.get("measure", MEASURE)), flag.graduation_threshold
-    name = "improvement"
-    if evidence.golden is None:
-        return Condition(
-            name, None, f"not measured on the golden corpus; run `ringtrue shadow start {flag.name} --golden SET …`"
-        )
-    delta = evidence.golden.deltas.get(measure)
+    name, run = "improvement", evidence.golden
+    if run is None:
+        cure = f"run `ringtrue shadow start {flag.name} --golden SET …`"
+        return Condition(name, None, f"not measured on the golden corpus; {cure}")
+    delta = run.deltas.get(measure)
     if delta is None or math.isnan(delta):
-        return Condition(
-            name, None, f"the shadow run {evidence.golden.run_id} on the golden corpus has no difference in {measure}"
-        )
-    where = f"on {evidence.golden.golden or 'the golden corpus'} ({evidence.golden.query_count} queries)"
+        return Condition(name, None, f"the shadow run {run.run_id} on the golden corpus has no difference in {measure}")
+    where = f"on {run.golden or 'the golden corpus'} ({run.query_count} queries)"
     return Condition(name, delta >= needed, f"{measure} {delta:+.4f} {where}; {needed:+.4g} is needed")
-
-
-def _decision(evidence: Evidence) -> str | None:
-    said = None if evidence.test is None else evidence.test.decision
-    return None if said == "continue" else said
 
 
 def _test(flag: Flag, evidence: Evidence) -> Condition:
@@ -229,17 +210,12 @@ def _test(flag: Flag, evidence: Evidence) -> Condition:
         return Condition(name, None, f"there is none; start it: ringtrue test create {flag.name}")
     if evidence.test.method == "beta-binomial":
         return Condition(name, None, "its method does not hold its error when looked at often; use sprt or confidence-sequence")
-    said, after = _decision(evidence), decided_after(evidence.test)
+    said, after = evidence.test.decision, decided_after(evidence.test)
     if said == "accept-treatment":
         return Condition(name, True, f"accepted the candidate after {after} queries")
     if said == "accept-control":
         return Condition(name, False, f"accepted production after {after} queries")
     return Condition(name, None, f"undecided after {evidence.test.sample_count} queries")
-
-
-def _samples(flag: Flag, evidence: Evidence) -> Condition:
-    count = evidence.test.sample_count if evidence.test is not None else 0
-    return Condition("samples", count >= flag.min_samples, f"{count} judged queries compared; {flag.min_samples} are needed")
 
 
 def _constitutional(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
@@ -274,43 +250,32 @@ def _stage(flag: Flag, evidence: Evidence, now: datetime) -> Iterator[Condition]
     else:
         spent = (now - datetime.fromisoformat(flag.stage_since)).total_seconds() / 3600
         yield Condition("stage time", spent >= hours, f"{spent:.1f} h at {flag.rollout:g} %; {hours:g} h are needed")
-    yield _live_latency(evidence)
-    yield _live_trouble(evidence)
-
-
-def _comparable(evidence: Evidence) -> tuple[Side, Side] | str:
-    """Return both sides of live traffic, or why they cannot be compared."""
     on, off = evidence.on, evidence.off
     if on is None or off is None or min(on.queries, off.queries) < LEAST_LIVE:
         have = f"{on.queries if on else 0} with the feature and {off.queries if off else 0} without"
-        return f"{have}; {LEAST_LIVE} each are needed"
-    return on, off
+        for name in ("live latency", "live failures"):
+            yield Condition(name, None, f"{have}; {LEAST_LIVE} each are needed")
+        return
+    if not on.p95_ms or not off.p95_ms or len(on.latencies) < LEAST_LIVE:
+        yield Condition("live latency", None, "too few live searches carry their latency")
+    else:
+        yield Condition("live latency", _below_limit(on.p95_ms / off.p95_ms - 1), _slower(on, off))
+    more = on.degraded / on.queries - off.degraded / off.queries
+    yield Condition("live failures", more <= FAILURE_SHARE, _more_trouble(on, off))
 
 
 def _below_limit(increase: float) -> bool:
     return increase < P95_INCREASE - 1e-9  # 120 / 100 - 1 is a little below 0.2 in floating point
 
 
-def _live_latency(evidence: Evidence) -> Condition:
-    name, sides = "live latency", _comparable(evidence)
-    if isinstance(sides, str):
-        return Condition(name, None, sides)
-    on, off = sides
-    if not on.p95_ms or not off.p95_ms or len(on.latencies) < LEAST_LIVE:
-        return Condition(name, None, "too few live searches carry their latency")
-    increase = on.p95_ms / off.p95_ms - 1
-    said = f"p95 {off.p95_ms:.1f} → {on.p95_ms:.1f} ms, {increase:+.1%}; below {P95_INCREASE:+.0%} is allowed"
-    return Condition(name, _below_limit(increase), said)
+def _slower(on: Side, off: Side) -> str:
+    before, after = off.p95_ms or math.nan, on.p95_ms or math.nan
+    return f"p95 {before:.1f} → {after:.1f} ms, {after / before - 1:+.1%}; below {P95_INCREASE:+.0%} is allowed"
 
 
-def _live_trouble(evidence: Evidence) -> Condition:
-    name, sides = "live failures", _comparable(evidence)
-    if isinstance(sides, str):
-        return Condition(name, None, sides)
-    on, off = sides
-    more = on.degraded / on.queries - off.degraded / off.queries
+def _more_trouble(on: Side, off: Side) -> str:
     said = f"failed or degraded: {off.degraded}/{off.queries} without, {on.degraded}/{on.queries} with"
-    return Condition(name, more <= FAILURE_SHARE, f"{said}; {FAILURE_SHARE:.0%} more is allowed")
+    return f"{said}; {FAILURE_SHARE:.0%} more is allowed"
 
 
 def _breaches(evidence: Evidence) -> Iterator[str]:
@@ -327,9 +292,7 @@ def _breaches(evidence: Evidence) -> Iterator[str]:
     if off is not None and off.queries >= LEAST_LIVE and off.p95_ms and on.p95_ms:
         slow = sum(ms > off.p95_ms * (1 + P95_INCREASE) for ms in on.latencies)
         if beyond_chance(slow, len(on.latencies), 0.05):  # at an increase of exactly the limit, 5 % lie above limit · p95
-            increase = on.p95_ms / off.p95_ms - 1
-            said = f"p95 {off.p95_ms:.1f} → {on.p95_ms:.1f} ms, {increase:+.1%}"
-            yield f"live latency: {said}; below {P95_INCREASE:+.0%} is allowed"
+            yield f"live latency: {_slower(on, off)}"
     if on.degraded < LEAST_FAILED:
         return
     if off is None or off.queries == 0:
@@ -337,8 +300,7 @@ def _breaches(evidence: Evidence) -> Iterator[str]:
             said = f"{on.degraded}/{on.queries} failed or degraded, and nobody without it is known"
             yield f"live failures: {said}; more than {FAILING_ALONE:.0%} are too many by any standard"
     elif beyond_chance(on.degraded, on.queries, _at_most(off.degraded, off.queries) + FAILURE_SHARE):
-        said = f"failed or degraded: {off.degraded}/{off.queries} without, {on.degraded}/{on.queries} with"
-        yield f"live failures: {said}; {FAILURE_SHARE:.0%} more is allowed"
+        yield f"live failures: {_more_trouble(on, off)}"
 
 
 def beyond_chance(hits: int, count: int, allowed: float) -> bool:

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringtrue.answers import HealthPart, PartState
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError, RingtrueError
 from ringtrue.golden import parse_version
 from ringtrue.log.figures import living, losses
 from ringtrue.log.query_log import log_folder
+from ringtrue.retrieve import Collection as Documents
+from ringtrue.retrieve import build, indexes_of, same_search
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
 from ringtrue.rollout.evidence import shadow_of, shadowed
 from ringtrue.rollout.graduate import FAILURE_SHARE, MISSING_SHARE
-from ringtrue.store import DEFAULT_PROJECT, StoredResult
-
-if TYPE_CHECKING:
-    from ringtrue.store import ABTest, Flag, Store
-    from ringtrue.store.records import KeptVersion
-
+from ringtrue.store import DEFAULT_PROJECT, Flag, KeptVersion, Store, StoredResult, result_columns
 
 LOOKED_AT = 100
 """Newest results among which the pair is looked for."""
@@ -46,8 +43,6 @@ class Pair:
 
     def has(self, row: StoredResult) -> bool:
         """True for a result of this search on this set."""
-        from ringtrue.retrieve import same_search
-
         return set_name(row.golden) == self.golden and same_search(row.retriever or "", self.retriever)
 
 
@@ -62,22 +57,21 @@ def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str
     That is the search that is ``served``, else that of the baseline, on the golden set of the baseline; without a baseline the
     served search on the set it is evaluated with most; where it never was, whatever is evaluated most, and of equals the last.
     """
-    from ringtrue.retrieve import same_search
-
     rows = [row for row in store.results(project=project, limit=LOOKED_AT) if of_production(row)]
     standards = list(_standards(store, project))
+    pairs = list(standards)
     if served is not None:
         standards.sort(key=lambda one: not same_search(one.retriever, served))
-        for standard in standards:
-            if any(Pair(served, standard.golden).has(row) for row in rows):
-                return Pair(served, standard.golden)
-    for standard in standards:
-        if any(standard.has(row) for row in rows):
-            return standard
+        pairs = [*(Pair(served, standard.golden) for standard in standards), *standards]
+    for pair in pairs:
+        if any(pair.has(row) for row in rows):
+            return pair
     # What stood beside a candidate in its shadow may have been replaced by it since.
     rows = [row for row in rows if row.run_type != "shadow"] or rows
     ours = [row for row in rows if served is not None and same_search(row.retriever or "", served)]
-    return _most_evaluated(ours or rows)
+    counts = Counter(Pair(row.retriever or "", set_name(row.golden)) for row in ours or rows)
+    # The first of equals is the newest, as the rows are.
+    return max(counts, key=lambda pair: counts[pair], default=None)
 
 
 def _standards(store: Store, project: str) -> Iterator[Pair]:
@@ -89,12 +83,6 @@ def _standards(store: Store, project: str) -> Iterator[Pair]:
         golden = None if row is None else row.content.get("golden")
         if row is not None and isinstance(golden, Mapping):  # one of means alone says nothing of where they come from
             yield Pair(str(row.content.get("retriever", "")), set_name(str(golden.get("version", ""))))
-
-
-def _most_evaluated(rows: Iterable[StoredResult]) -> Pair | None:
-    counts = Counter(Pair(row.retriever or "", set_name(row.golden)) for row in rows)
-    # The first of equals is the newest, as the rows are.
-    return max(counts, key=lambda pair: counts[pair], default=None)
 
 
 def set_name(golden: str | None) -> str:
@@ -119,13 +107,16 @@ class Health:
 
     @property
     def state(self) -> PartState:
-        """'wrong' where a part is, else 'unknown' where a part is, else 'ok'; parts that are not used do not count."""
-        states = {part.state for part in self.parts}
-        return "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
+        """'wrong' if a part is, else 'unknown' if a part is, else 'ok'; parts that are not used do not count."""
+        return _worst({part.state for part in self.parts})
 
     @property
     def exit_code(self) -> int:
         return {"ok": OK, "wrong": REGRESSION, "unknown": UNDECIDED, "unused": OK}[self.state]
+
+
+def _worst(states: Collection[PartState]) -> PartState:
+    return "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
 
 
 def review_and_evaluation(
@@ -144,18 +135,15 @@ def review_and_evaluation(
 
 
 def _summary(row: StoredResult) -> dict[str, Any]:
-    from ringtrue.store import result_columns
+    def finite(value: float) -> float | None:
+        return value if math.isfinite(value) else None
 
     return {
         "run_id": row.run_id, "run_type": row.run_type, "created_at": row.created_at, "golden": row.golden,
         "retriever": row.retriever, "gate": row.gate, "query_count": row.query_count, **result_columns(row),
-        "metrics": {name: _finite(value) for name, value in row.metrics.items()},
-        "intervals": {name: [_finite(end) for end in pair] for name, pair in row.intervals.items()},
+        "metrics": {name: finite(value) for name, value in row.metrics.items()},
+        "intervals": {name: [finite(end) for end in pair] for name, pair in row.intervals.items()},
     }  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _production_results(store: Store, project: str, served: str | None) -> tuple[list[StoredResult], list[StoredResult]]:
@@ -184,9 +172,7 @@ def health_of(
     ours: list[StoredResult] = []
 
     def evaluations() -> list[StoredResult]:
-        every, chosen = _production_results(store, project, served)
-        results.extend(every)
-        ours.extend(chosen)
+        results[:], ours[:] = _production_results(store, project, served)
         return ours
 
     looks: dict[str, Callable[[], HealthPart | None]] = {
@@ -223,13 +209,13 @@ def _log(store: Store, project: str, now: datetime) -> HealthPart:
 
 def _losses(store: Store, project: str, now: datetime) -> HealthPart:
     lately, ever = losses(store, project=project, since=now - RECENT), losses(store, project=project)
-    figures = {
-        "last_24h": lately.total, "told": ever.total,
-        "lost": ever.lost, "dropped": ever.dropped, "refused": ever.refused,
-    }  # fmt: skip
     folder = log_folder(store)
     ended = living(folder, project=project)[1] if folder is not None else []
-    figures["unsettled"] = unsettled = sum(counts.waiting for counts in ended)
+    unsettled = sum(counts.waiting for counts in ended)
+    figures = {
+        "last_24h": lately.total, "told": ever.total, "lost": ever.lost, "dropped": ever.dropped, "refused": ever.refused,
+        "unsettled": unsettled,
+    }  # fmt: skip
     says = f"{lately.total:,} events lost in 24 h, {ever.total:,} in all"
     if ended:
         says += f"; {len(ended)} processes ended without closing, with up to {unsettled:,} more; the next log settles it"
@@ -318,26 +304,22 @@ def _shadow(store: Store, project: str, now: datetime) -> HealthPart:
         states.add("wrong" if wrong else "unknown" if share is None else "ok")
         missing = f", {found.missing:,} missing ({gone:.0%} of the live sample)" if found.missing else ""
         lines.append(f"{flag.name}: {_counted(found.queries)}, {found.failures:,} failed{missing}")
-    state: PartState = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
-    return HealthPart("shadow", state, "; ".join(lines), figures)
+    return HealthPart("shadow", _worst(states), "; ".join(lines), figures)
 
 
 def _tests(store: Store, project: str) -> HealthPart:
     tests = store.tests(project=project)
     if not tests:
         return HealthPart("tests", "unused", "no sequential test")
-    lines = [f"{one.feature_id}: {_outcome(one)} after {_counted(decided_after(one))}" for one in tests]
+    words = {"accept-treatment": "candidate accepted", "accept-control": "candidate rejected"}
+    outcomes = [words.get(str(one.decision), "not decided" if one.status == "running" else one.status) for one in tests]
+    counted = [_counted(decided_after(one)) for one in tests]
+    lines = [f"{one.feature_id}: {came} after {many}" for one, came, many in zip(tests, outcomes, counted, strict=True)]
     figures = {
         one.feature_id: {"status": one.status, "decision": one.decision, "samples": one.sample_count, "at": one.updated_at}
         for one in tests
     }
     return HealthPart("tests", "ok", "; ".join(lines), figures)
-
-
-def _outcome(test: ABTest) -> str:
-    """Return what a test has come to, in words."""
-    words = {"accept-treatment": "candidate accepted", "accept-control": "candidate rejected"}
-    return words.get(str(test.decision), "not decided" if test.status == "running" else test.status)
 
 
 def _counted(queries: int) -> str:
@@ -365,20 +347,14 @@ def _rollout(store: Store, project: str) -> HealthPart:
 def _index(folder: Path | None, retriever: str) -> HealthPart:
     if folder is None:
         return HealthPart("index", "unused", "no folder was named")
-    from ringtrue.retrieve import Collection, build, indexes_of
-
     if not folder.is_dir():
         return HealthPart("index", "wrong", f"{folder} is not there")
-    collection = Collection(folder)
+    collection = Documents(folder)
     if collection.unfinished:
         return HealthPart("index", "wrong", f"the last ingest into {folder} did not finish; run it again")
     behind = {index.folder.name: index.pending() for index in indexes_of(build(retriever, collection))}
-    figures = {"documents": len(collection), "behind": behind}
     late = [f"{name} lacks {count:,}" for name, count in behind.items() if count]
-    if late:
-        return HealthPart(
-            "index", "wrong", f"{len(collection):,} documents; {', '.join(late)}; the next search brings it up", figures
-        )
-    return HealthPart(
-        "index", "ok" if len(collection) else "wrong", f"{len(collection):,} documents, every index up to date", figures
-    )
+    says = f"; {', '.join(late)}; the next search brings it up" if late else ", every index up to date"
+    state: PartState = "wrong" if late or not len(collection) else "ok"
+    figures = {"documents": len(collection), "behind": behind}
+    return HealthPart("index", state, f"{len(collection):,} documents{says}", figures)

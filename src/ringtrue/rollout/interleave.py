@@ -15,17 +15,19 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ringtrue.answers import EventType
 from ringtrue.errors import CannotDecide, InputError, nearest
-from ringtrue.log.linking import WINDOW, instant, link_all
+from ringtrue.log.linking import instant, link_all
 from ringtrue.rollout.abtest import found_test, record_difference
+from ringtrue.stats import ConfidenceSequence, SequentialPlan, Sprt
 from ringtrue.store import DEFAULT_PROJECT, ABTest
 
 if TYPE_CHECKING:
@@ -87,7 +89,9 @@ def interleaved(
     if method == "team-draft":
         drawn = _team_draft(ours, theirs, fair, [byte < 128 for byte in drawn_bytes[8:]])
     else:
-        drawn = _optimised(ours, theirs, fair, int.from_bytes(drawn_bytes[:8], "big") / 2**64)
+        lists, chances = _optimal_chances(ours[:fair], theirs[:fair])
+        place = bisect_right(list(accumulate(chances)), int.from_bytes(drawn_bytes[:8], "big") / 2**64)
+        drawn = lists[min(place, len(lists) - 1)]
     shown = set(drawn.items)
     longer = ours if len(ours) > len(theirs) else theirs
     rest = [item for item in longer if item not in shown][: k - fair]
@@ -95,8 +99,9 @@ def interleaved(
 
 
 def _team_draft(control: tuple[str, ...], treatment: tuple[str, ...], k: int, coins: Sequence[bool]) -> Interleaved:
-    same = _same_start(control, treatment, k)
-    items, credits = list(control[:same]), [0.0] * same
+    # Where both begin alike a click says nothing, whoever is drawn.
+    items = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(control[:k], treatment[:k]))]
+    credits = [0.0] * len(items)
     shown = set(items)
     sides = {-1.0: iter(control), 1.0: iter(treatment)}
     picks = [0, 0]
@@ -109,11 +114,6 @@ def _team_draft(control: tuple[str, ...], treatment: tuple[str, ...], k: int, co
         shown.add(item)
         picks[side > 0] += 1
     return Interleaved(tuple(items), tuple(credits))
-
-
-def _optimised(control: tuple[str, ...], treatment: tuple[str, ...], k: int, chance: float) -> Interleaved:
-    lists, chances = _optimal_chances(control[:k], treatment[:k])
-    return lists[min(bisect_right(list(accumulate(chances)), chance), len(lists) - 1)]
 
 
 @lru_cache(maxsize=1024)
@@ -162,12 +162,6 @@ def _tells(credits: Sequence[float]) -> float:
     return -sum(share * math.log(share) for share in shares if share > 0)
 
 
-def _same_start(control: Sequence[str], treatment: Sequence[str], k: int) -> int:
-    """How many results both begin with: a click there says nothing, whoever is drawn."""
-    pairs = zip(control[:k], treatment[:k])
-    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(k, len(control), len(treatment)))
-
-
 def as_flag(feature_id: str, shown: Interleaved) -> dict[str, Any]:
     """Return what the log of an impression must carry, as its ``flags``, for its clicks to be weighed later.
 
@@ -214,7 +208,6 @@ def judge_credits(
     *,
     method: str = "confidence-sequence",
     alpha: float = 0.05,
-    beta: float = 0.20,
     delta: float = 0.05,
 ) -> InterleavingOutcome:
     """Return what the credits of impressions say, in the order in which they came; the first decision stays.
@@ -224,24 +217,22 @@ def judge_credits(
     >>> judge_credits([1.0, 0.0, 1.0] * 20).decision
     'accept-treatment'
     """
-    from ringtrue.stats import ConfidenceSequence, SequentialPlan, Sprt
-
     if method not in DECIDERS:
         raise InputError(f"cannot decide by {method!r}; write {nearest(method, DECIDERS)}")
-    plan = SequentialPlan(alpha, beta, delta)
+    plan = SequentialPlan(alpha, delta=delta)
     state: ConfidenceSequence | Sprt = Sprt(plan) if method == "sprt" else ConfidenceSequence(plan)
     decision, after = "continue", None
-    signs = [0, 0, 0]
+    wins: Counter[int] = Counter()
     for credit in credits:
         state = state.add(credit)
-        signs[(credit > 0) - (credit < 0)] += 1
+        wins[(credit > 0) - (credit < 0)] += 1
         if decision == "continue" and state.decision != "continue":
             decision, after = state.decision, state.n
     return InterleavingOutcome(
         impressions=state.n,
-        treatment_wins=signs[1],
-        control_wins=signs[-1],
-        ties=signs[0],
+        treatment_wins=wins[1],
+        control_wins=wins[-1],
+        ties=wins[0],
         mean_credit=state.total / state.n if state.n else None,
         interval=None if isinstance(state, Sprt) else (state.low, state.high),
         decision=decision,
@@ -271,43 +262,32 @@ def count_log(
     *,
     now: datetime,
     settle: timedelta,
-    window: timedelta = WINDOW,
     project: str = DEFAULT_PROJECT,
 ) -> Counted:
     """Weigh the clicks on the feature's interleaved lists in its sequential test, each impression once.
 
     An impression is counted with the clicks it has; so those younger than ``settle`` wait for theirs. Clicks that name no
-    search are linked as ``link`` does, within ``window``. Raises MissingInput where the feature has no test, InputError where
-    that counts scores.
+    search are linked as ``link`` does. Raises MissingInput if the feature has no test, InputError if that counts scores.
     """
     test = found_test(store, feature_id, project=project)
     began, until = instant(test.started_at), now - settle
-    shown: dict[str, Interleaved] = {}
-    waiting = before = 0
     # All searches, not only interleaved ones: a click belongs to the newest search of its session that showed the item.
     searches = store.queries(project=project, since=(began - LOOK_BACK).isoformat())
-    for query in searches:
-        found = from_flags(feature_id, query.flags)
-        if found is None:
-            continue
-        at = instant(query.created_at)
-        if at < began:
-            before += 1
-        elif at >= until:
-            waiting += 1
-        else:
-            shown[query.query_id] = found
-    chosen: dict[str, set[str]] = {}
-    if shown:
-        for event in link_all(store.feedback(project=project, since=test.started_at, kinds=CHOSEN), searches, window=window):
-            if event.query_id in shown and event.item_id is not None:
-                chosen.setdefault(event.query_id, set()).add(event.item_id)
-    clicked = new = 0
-    for query_id, one in shown.items():
-        credit = one.credit(chosen.get(query_id, ()))
-        if credit is None:
-            continue
-        clicked += 1
+    lists = [
+        (instant(query.created_at), query.query_id, found)
+        for query in searches
+        if (found := from_flags(feature_id, query.flags)) is not None
+    ]
+    shown = {query_id: found for at, query_id, found in lists if began <= at < until}
+    chosen: dict[str | None, set[str]] = {}
+    for event in link_all(store.feedback(project=project, since=test.started_at, kinds=CHOSEN), searches):
+        if event.item_id is not None:
+            chosen.setdefault(event.query_id, set()).add(event.item_id)
+    weighed = {query_id: one.credit(chosen.get(query_id, ())) for query_id, one in shown.items()}
+    credits = {query_id: credit for query_id, credit in weighed.items() if credit is not None}
+    new = 0
+    for query_id, credit in credits.items():
         recorded = record_difference(store, feature_id, query_id, credit, now=now.isoformat(), project=project)
         test, new = recorded.test, new + recorded.counted
-    return Counted(test, len(shown), clicked, new, waiting, before)
+    before = sum(at < began for at, _, _ in lists)
+    return Counted(test, len(shown), len(credits), new, len(lists) - len(shown) - before, before)

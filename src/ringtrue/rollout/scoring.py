@@ -11,29 +11,28 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.rollout.evidence import ON_GOLDEN
-from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, RunType, ShadowRun, StoredJudgment, StoredResult, StoredRun, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.records import GoldenSet
-    from ringtrue.run import Evaluation
-    from ringtrue.store import Store
-    from ringtrue.verdict import Comparison, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """How good one list is for one judged query."""
-
-    rr: float
-    ndcg: float
-
-
-Feed = Callable[[str, Scored, Scored], object]
-"""Hears of a judged question: its id (``question_id``), production's scores, the candidate's."""
+from ringtrue.feedback import question_id, text_key, winning_by_words
+from ringtrue.golden import version_name
+from ringtrue.measures import Facts, score
+from ringtrue.records import GoldenSet
+from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
+from ringtrue.rollout.evidence import ON_GOLDEN, Feed, Scored, both, compared
+from ringtrue.run import FIGURES, Evaluation, packed
+from ringtrue.store import (
+    DEFAULT_PROJECT,
+    LoggedQuery,
+    RunType,
+    ShadowRun,
+    Store,
+    StoredJudgment,
+    StoredResult,
+    StoredRun,
+    timestamp,
+)
+from ringtrue.verdict import Comparison, Verdict, compare
 
 
 def scorer(
@@ -48,8 +47,6 @@ def scorer(
     """
 
     def scored(query_id: str, ids: Sequence[str]) -> Scored | None:
-        from ringtrue.measures import score
-
         grades = judged.get(query_id, {})
         if not any(grade >= rel for grade in grades.values()):
             return None
@@ -67,16 +64,6 @@ def golden_scorer(golden: GoldenSet, *, k: int = 10) -> Callable[[str, Sequence[
     return scorer(judged, rel=golden.relevance_threshold, k=k)
 
 
-def grades_of(judgments: Sequence[StoredJudgment]) -> dict[str, dict[str, int]]:
-    """Return grades by query and item from judgments of several sources; where they disagree the winning one (F-4)."""
-    from ringtrue.feedback import winning
-
-    by_query: dict[str, list[StoredJudgment]] = {}
-    for one in judgments:
-        by_query.setdefault(one.query_id, []).append(one)
-    return {query_id: {one.item_id: one.relevance for one in winning(said)} for query_id, said in by_query.items()}
-
-
 def grades_by_words(
     searches: Sequence[LoggedQuery],
     judgments: Sequence[StoredJudgment],
@@ -92,8 +79,6 @@ def grades_by_words(
     >>> grades_by_words(asked, [StoredJudgment("eq_1", "faq", 2, "implicit", "2026-03-02T12:00:00Z")])
     {'eq_1': {'faq': 2}, 'eq_2': {'faq': 2}}
     """
-    from ringtrue.feedback import text_key, winning_by_words
-
     key_of = {search.query_id: text_key(search.query) for search in searches}
     known: dict[str, dict[str, int]] = {}
     for (key, item_id), one in winning_by_words(judgments, searches, min_confidence=min_confidence).items():
@@ -118,8 +103,6 @@ def feed_for_test(
     A question counts once in a test, and once more in one begun anew (``counted_as``). Raises MissingInput where there is no
     such test, and InputError where it is of something else.
     """
-    from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
-
     measure = measure_of(found_test(store, feature_id, project=project))
     if measure not in ("mrr", "ndcg"):
         raise InputError(f"the test of '{feature_id}' is of {measure or 'differences'}; a shadow run scores mrr or ndcg")
@@ -152,13 +135,8 @@ def feed_judged(
     Judgments of live queries come after their answers, so this is run again from time to time. A test counts a question once,
     so running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
     """
-    from ringtrue.feedback import question_id
-
-    rows = [
-        row
-        for row in store.shadow_runs(project=project, feature_id=feature_id, since=since)
-        if row.error is None and has_whole_lists(row)
-    ]
+    every = store.shadow_runs(project=project, feature_id=feature_id, since=since)
+    rows = [row for row in every if row.error is None and has_whole_lists(row)]
     if not rows:
         return 0
     searches = store.queries(project=project, query_ids=[row.query_id for row in rows])
@@ -170,9 +148,9 @@ def feed_judged(
         asked = question.get(row.query_id)
         if asked is None or asked in found:
             continue
-        control, treatment = scored(row.query_id, row.control_result_ids), scored(row.query_id, row.treatment_result_ids)
-        if control is not None and treatment is not None:
-            found[asked] = control, treatment
+        scores = both(*(scored(row.query_id, ids) for ids in (row.control_result_ids, row.treatment_result_ids)))
+        if scores is not None:
+            found[asked] = scores
     for asked in drawn_order(feature_id, found):
         feed(asked, *found[asked])
     return len(found)
@@ -188,42 +166,6 @@ def drawn_order(feature_id: str, questions: Iterable[str]) -> list[str]:
     True
     """
     return sorted(questions, key=lambda question: hashlib.sha256(f"{feature_id}\0{question}".encode()).digest())
-
-
-def compared(
-    row: ShadowRun,
-    *,
-    k: int,
-    scores: tuple[Scored, Scored] | None = None,
-    keep: Literal["lists", "difference"] = "lists",
-) -> ShadowRun:
-    """Return a row with its C-3 figures (production first) and, where both sides are scored, the differences in quality."""
-    from ringtrue.stats import ranking_difference
-
-    control, treatment = row.control_result_ids, row.treatment_result_ids
-    found = ranking_difference(
-        control,
-        treatment,
-        k=k,
-        rr=None if scores is None else (scores[0].rr, scores[1].rr),
-        ndcg=None if scores is None else (scores[0].ndcg, scores[1].ndcg),
-    )
-    if keep == "difference":
-        control, treatment = (
-            tuple(one for one in control if one not in treatment),
-            tuple(one for one in treatment if one not in control),
-        )
-    return replace(
-        row,
-        control_result_ids=control,
-        treatment_result_ids=treatment,
-        rank_correlation=None if math.isnan(found.tau) else found.tau,
-        set_overlap=None if math.isnan(found.overlap) else found.overlap,
-        top_result_changed=found.top1_changed,
-        order_differences=found.order_differences,
-        mrr_delta=found.rr_delta,
-        ndcg_delta=found.ndcg_delta,
-    )
 
 
 def has_whole_lists(row: ShadowRun) -> bool:
@@ -257,15 +199,18 @@ def record_evaluation(
     measure the adjusted p and whether it decides. A verdict brings its own comparison, with the baseline. ``feature_id`` marks
     a candidate, ``uploaded`` a golden set that is kept nowhere: neither is about production.
     """
-    from ringtrue.run import packed  # a live system records no evaluation and should not pay for this
-
     moment = timestamp(now)
     kind: RunType = "full" if verdict is None else "regression"
     if verdict is not None:
         comparison = comparison or verdict.comparison
         control_run_id = control_run_id or (None if verdict.baseline is None else f"baseline {verdict.baseline}")
+    setup = evaluation.setup
+    # What tells evaluations apart that end in the same moment.
+    known = (evaluation.name, setup.retriever, setup.fingerprint, setup.golden.content_hash, setup.recorded_at)
+    said = "\0".join((*known, repr(sorted(evaluation.metrics.items()))))
+    mark = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     result = replace(
-        result_of(evaluation, f"{kind}-{moment}-{_mark(evaluation)}", kind, moment, comparison),
+        result_of(evaluation, f"{kind}-{moment}-{mark}", kind, moment, comparison),
         project=project,
         feature_id=feature_id,
         control_run_id=control_run_id,
@@ -282,10 +227,10 @@ def result_of(
     evaluation: Evaluation, run_id: str, run_type: RunType, created_at: str, comparison: Comparison | None = None
 ) -> StoredResult:
     """Return the row of an evaluation, with all that it knows; what it does not know is None."""
-    from ringtrue.run import FIGURES
-
     primary = None if comparison is None else comparison.measures[comparison.primary]
     metrics = _known(evaluation.metrics)
+    # Answers from the cache took their time when they were made, not now.
+    latency = {part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}
     figures: dict[str, Any] = {column: metrics[measure] for column, measure in FIGURES.items() if measure in metrics}
     figures |= evaluation.figures
     return StoredResult(
@@ -297,10 +242,7 @@ def result_of(
         golden=evaluation.setup.golden.version,
         retriever=evaluation.setup.retriever,
         intervals={name: ends for name, ends in evaluation.intervals.items() if not math.isnan(sum(ends))},
-        # Answers from the cache took their time when they were made, not now.
-        latency_ms={}
-        if evaluation.cached
-        else _known({part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}),
+        latency_ms={} if evaluation.cached else _known(latency),
         deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
         p_value=None if primary is None else primary.p_adjusted,
         is_significant=None if comparison is None else comparison.verdict != "not enough evidence",
@@ -312,14 +254,6 @@ def result_of(
 
 def _known(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if not math.isnan(value)}
-
-
-def _mark(evaluation: Evaluation) -> str:
-    """Return what tells evaluations apart that end in the same moment."""
-    setup = evaluation.setup
-    known = (evaluation.name, setup.retriever, setup.fingerprint, setup.golden.content_hash, setup.recorded_at)
-    said = "\0".join((*known, repr(sorted(evaluation.metrics.items()))))
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +272,6 @@ def measures_for(golden: GoldenSet) -> tuple[str, ...]:
 
 def without_constitutional(golden: GoldenSet) -> str:
     """Return the words that say that no document of a set is constitutional; '' where one is."""
-    from ringtrue.golden import version_name
-    from ringtrue.measures import Facts
-
     facts = Facts.of(golden)
     if any(facts.tier(doc_id) == "constitutional" and not facts.out_of_use(doc_id) for doc_id in facts.documents):
         return ""
@@ -363,26 +294,16 @@ def record_on_golden(
     (``question_id``), for a sequential test, in a drawn order: that of the file must not decide. Raises CannotDecide where
     the two cannot be compared: another set, or a query that only one side has scored.
     """
-    from ringtrue.feedback import question_id
-    from ringtrue.verdict import compare
-
     if set(control.scores.query_ids) != set(treatment.scores.query_ids):
         raise CannotDecide("production and candidate were not scored on the same queries; evaluate both with failed='zero'")
     found = compare(control, treatment, primary=RR)
     moment = timestamp(now)
     # One name per pair: a query counts once for a feature, but every run on the golden corpus is a new one.
-    names = f"golden-{feature_id}-{moment}-production", f"golden-{feature_id}-{moment}-candidate"
+    names = [f"golden-{feature_id}-{moment}-{side}" for side in ("production", "candidate")]
     rows = tuple(_rows(feature_id, control, treatment, moment, project))
-    sides = (control, None, None), (treatment, found, names[0])
-    results = [
-        replace(
-            result_of(one, name, "shadow", moment, comparison),
-            project=project,
-            feature_id=feature_id,
-            control_run_id=control_run_id,
-        )
-        for name, (one, comparison, control_run_id) in zip(names, sides, strict=True)
-    ]
+    production = result_of(control, names[0], "shadow", moment)
+    candidate = replace(result_of(treatment, names[1], "shadow", moment, found), control_run_id=names[0])
+    results = [replace(one, project=project, feature_id=feature_id) for one in (production, candidate)]
     for result in results:
         store.add_result(result)
     store.add_shadow_runs(rows)
@@ -390,9 +311,9 @@ def record_on_golden(
         texts = {query.query_id: query.text for query in control.queries}
         scored: dict[str, tuple[Scored, Scored]] = {}
         for query_id in control.scores.query_ids:
-            before, after = _scored(control, query_id), _scored(treatment, query_id)
-            if before is not None and after is not None:
-                scored.setdefault(question_id(texts[query_id]), (before, after))
+            scores = both(_scored(control, query_id), _scored(treatment, query_id))
+            if scores is not None:
+                scored.setdefault(question_id(texts[query_id]), scores)
         for asked in drawn_order(feature_id, scored):
             feed(asked, *scored[asked])
     return OnGolden(results[0], results[1], rows)
@@ -417,8 +338,7 @@ def _rows(feature_id: str, control: Evaluation, treatment: Evaluation, moment: s
             source="golden",
         )
         if other.error is None:
-            sides = [_scored(one, ranking.query_id) for one in (control, treatment)]
-            scores = None if sides[0] is None or sides[1] is None else (sides[0], sides[1])
+            scores = both(_scored(control, ranking.query_id), _scored(treatment, ranking.query_id))
             row = compared(row, k=ANSWERS, scores=scores)
         rows.append(row)
     return rows

@@ -7,6 +7,7 @@ error. A candidate that keeps hanging or dying pauses the shadow run, which says
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -22,17 +23,17 @@ from ringtrue.answers import ShadowSource
 from ringtrue.batching import BatchQueue
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
+from ringtrue.feedback import question_id
 from ringtrue.log.capture import query_name
-from ringtrue.log.query_log import LATEST_SEARCH, LoggedSearch
+from ringtrue.log.query_log import LATEST_SEARCH
 from ringtrue.log.redact import Redactor, redactor_of
-from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
-from ringtrue.rollout.evidence import SINCE, missing_entry
+from ringtrue.rollout.candidate import DEFAULT_MEMORY, InProcess, InThread, ids_of, said, searching
+from ringtrue.rollout.evidence import SINCE, Feed, Scored, both, compared, missing_entry
 from ringtrue.rollout.flags import bucket
 from ringtrue.store import ShadowRun, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit
-    from ringtrue.rollout.scoring import Scored
     from ringtrue.store import Store
 
 MOST_GONE = 8
@@ -47,8 +48,7 @@ TELL_SECONDS = 300.0
 
 Keep = Literal["lists", "difference"]
 Isolate = Literal["thread", "process"]
-Scorer = Callable[[str, Sequence[str]], "Scored | None"]
-Feed = Callable[[str, "Scored", "Scored"], object]
+Scorer = Callable[[str, Sequence[str]], Scored | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,11 @@ class Shadow:
         self._production = searching(production)
         self._timeout, self._keep, self._scorer, self._feed, self._clock = timeout, keep, scorer, feed, clock
         self._store, self._timer, self._redactor = store, timer, redactor_of(redact)
-        self._hanging = Hanging()
         searching(candidate)
-        self._askers: list[Asker] = (
-            [InThread(candidate, self._hanging, timer) for _ in range(workers)]
-            if isolate == "thread"
-            else [InProcess(candidate, memory or DEFAULT_MEMORY) for _ in range(workers)]
-        )
+        self._askers: list[InThread | InProcess] = [
+            InThread(candidate, timer) if isolate == "thread" else InProcess(candidate, memory or DEFAULT_MEMORY)
+            for _ in range(workers)
+        ]
         self._jobs: queue.Queue[_Job | None] = queue.Queue(waiting)
         # Larger than what can come back while one batch is being saved; a store that stalls longer costs rows, not memory.
         self._rows: BatchQueue[ShadowRun | None] = BatchQueue(
@@ -161,13 +159,12 @@ class Shadow:
         self._lock = threading.Lock()
         self._tally: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
-        self._gone_in_a_row = 0
+        self._gone_in_a_row, self._closed = 0, False
         self._paused: str | None = None
         self._stopped: str | None = None
+        self._problem: str | None = None
         self._since = ""
         """Since when the flag's candidate is what it is; stored with each row."""
-        self._problem: str | None = None
-        self._closed = False
         self._looked_at = self._told_at = float("-inf")
         self._process = os.getpid()
         self._rows.start()
@@ -197,7 +194,10 @@ class Shadow:
         found = self._production(text, **given)
         spent = (self._timer() - start) * 1000
         try:
-            self.beside(query_id or _logged_as(around) or query_name(text), text, found, spent, **given)
+            # The search that production has just logged, else the one around it, if that is under way.
+            latest = LATEST_SEARCH.get()
+            logged = None if latest is None or (latest is around and not latest.under_way) else latest.query_id
+            self.beside(query_id or logged or query_name(text), text, found, spent, **given)
         except Exception as problem:  # whatever is wrong with shadowing, production's answer is right
             self._add(problem=self._said(problem))
         return found  # type: ignore[no-any-return]
@@ -233,14 +233,12 @@ class Shadow:
         options = _options(k, None if scope is None else dict(scope), None if session is None else tuple(session))
         job = _Job(query_id, text, options, tuple(control), control_ms)
         with self._lock:
-            taken = not self._closed and self._paused is None and self._stopped is None
+            wanted = not self._closed and self._stopped is None
+            taken = wanted and self._paused is None and not self._jobs.full()  # only here, with the lock held, jobs are added
             if taken:
-                try:
-                    self._jobs.put_nowait(job)
-                except queue.Full:
-                    taken = False
+                self._jobs.put_nowait(job)
             self._tally.update({"asked": 1, "sampled": 1, "waiting" if taken else "dropped": 1})
-            if not taken and not self._closed and self._stopped is None:
+            if wanted and not taken:
                 self._missing["dropped"] += 1  # after a stop that somebody wanted nothing is missing
         return taken
 
@@ -284,7 +282,7 @@ class Shadow:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _work(self, asker: Asker) -> None:
+    def _work(self, asker: InThread | InProcess) -> None:
         while (job := self._jobs.get()) is not None:
             try:
                 self._answer(asker, job)
@@ -293,7 +291,7 @@ class Shadow:
                 self._miss(unsaved=1)
         asker.close()
 
-    def _answer(self, asker: Asker, job: _Job) -> None:
+    def _answer(self, asker: InThread | InProcess, job: _Job) -> None:
         try:
             control = ids_of(job.control, "production", k=job.options["k"], duplicates="first")
         except Exception as problem:
@@ -305,17 +303,9 @@ class Shadow:
         if error is not None and reply.kind is not None:
             error = self._failure(error, reply.kind)
         row = ShadowRun(
-            query_id=job.query_id,
-            feature_id=self.feature_id,
-            created_at=self._clock().isoformat(),
-            control_result_ids=control,
-            treatment_result_ids=reply.ids,
-            project=self.project,
-            control_latency_ms=job.control_ms,
-            treatment_latency_ms=reply.ms,
-            error=error,
-            source=self.source,
-        )
+            job.query_id, self._clock().isoformat(), control, reply.ids, feature_id=self.feature_id, project=self.project,
+            control_latency_ms=job.control_ms, treatment_latency_ms=reply.ms, error=error, source=self.source,
+        )  # fmt: skip
         if error is None:
             row = self._compared(row, job.text, k=job.options["k"])
         kept = int(self._rows.put(row, size=0))
@@ -325,26 +315,22 @@ class Shadow:
             if not kept:
                 self._missing["unsaved"] += 1
             self._gone_in_a_row = self._gone_in_a_row + 1 if reply.gone else 0
-            many = max(self._gone_in_a_row, self._hanging.count)
+            hanging = sum(one.hanging for one in self._askers if isinstance(one, InThread))
+            many = max(self._gone_in_a_row, hanging)
             if self._paused is None and many >= MOST_GONE:
                 self._paused = f"the candidate hung or died {many} times: {error}; mend it, then resume"
                 self._drop_waiting()
 
     def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:
         """Return a row with its C-3 figures and, for a judged query, the differences in quality."""
-        from ringtrue.feedback import question_id
-        from ringtrue.rollout.scoring import compared
-
         scores = None
-        if self._scorer is not None:
-            try:
-                sides = self._scorer(row.query_id, row.control_result_ids), self._scorer(row.query_id, row.treatment_result_ids)
-                if sides[0] is not None and sides[1] is not None:
-                    scores = (sides[0], sides[1])
-                    if self._feed is not None:
-                        self._feed(question_id(text), *scores)
-            except Exception as problem:
-                self._add(problem=self._said(problem))
+        try:
+            if self._scorer is not None:
+                scores = both(*(self._scorer(row.query_id, ids) for ids in (row.control_result_ids, row.treatment_result_ids)))
+            if scores is not None and self._feed is not None:
+                self._feed(question_id(text), *scores)
+        except Exception as problem:
+            self._add(problem=self._said(problem))
         return compared(row, k=k, scores=scores, keep=self._keep)
 
     def _save(self, batch: Sequence[ShadowRun | None]) -> None:
@@ -409,13 +395,11 @@ class Shadow:
 
     def _drop_waiting(self) -> None:
         """Empty the queue; the lock is held."""
-        while True:
-            try:
+        with contextlib.suppress(queue.Empty):
+            while True:
                 self._jobs.get_nowait()
-            except queue.Empty:
-                return
-            self._tally.update({"waiting": -1, "dropped": 1})
-            self._missing["dropped"] += 1
+                self._tally.update({"waiting": -1, "dropped": 1})
+                self._missing["dropped"] += 1
 
     def _miss(self, **changes: int) -> None:
         """Count sampled queries of which nothing will be stored."""
@@ -434,13 +418,8 @@ def _options(k: int, scope: Mapping[str, str] | None, session: Sequence[str] | N
     return {"k": k} | {name: value for name, value in (("scope", scope), ("session", session)) if value is not None}
 
 
-def _logged_as(around: LoggedSearch | None) -> str | None:
-    """Return the id of the search that production has just logged, else of the one ``around`` it, if that is under way."""
-    latest = LATEST_SEARCH.get()
-    return None if latest is None or (latest is around and not latest.under_way) else latest.query_id
-
-
 def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, workers: int, waiting: int, keep: str) -> None:
+    places = f"workers={workers!r} and waiting={waiting!r}; at least 1 worker, and a place in the queue for each"
     for wrong, why in (
         (not 0 <= sample <= 1, f"sample={sample!r} is not a share; write one from 0 to 1, like 0.10"),
         (not timeout > 0, f"timeout={timeout!r} gives no time; write seconds above 0"),
@@ -448,10 +427,7 @@ def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, w
         (keep not in ("lists", "difference"), f"keep={keep!r} is not known; write 'lists' or 'difference'"),
         (memory is not None and isolate == "thread", "memory= cannot be held to in a thread; add isolate='process'"),
         (memory is not None and memory < 1, f"memory={memory!r} is not a number of bytes; write one above 0"),
-        (
-            workers < 1 or waiting < workers,
-            f"workers={workers!r} and waiting={waiting!r}; at least 1 worker, and a place in the queue for each",
-        ),
+        (workers < 1 or waiting < workers, places),
     ):
         if wrong:
             raise InputError(why)

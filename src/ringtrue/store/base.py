@@ -29,8 +29,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
-from ringtrue.store.confine import EVERY, PROJECT
-from ringtrue.store.engine import WRITES, Address, Engines, address, explained, make_folder, sync_wal
+from ringtrue.store.engine import EVERY, PROJECT, WRITES, Address, Engines, address, explained, make_folder, sync_wal
 from ringtrue.store.records import DEFAULT_PROJECT, timestamp
 from ringtrue.store.tables import Form, Row, structure, words
 
@@ -214,6 +213,10 @@ class Base:
                 raise MissingInput(f"project {project!r} has no {name} {before!r} to go on behind; ask for the first")
             where = [*where, tuple_(*order) < tuple_(*place)]
         return self._all(form, where, *(column.desc() for column in order), limit=limit)
+
+    def _count(self, table: Table, where: Sequence[ColumnElement[bool]]) -> int:
+        with self._reading() as connection:
+            return int(connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())
 
     def _distinct(self, column: ColumnElement[str], where: Sequence[ColumnElement[bool]]) -> list[str]:
         with self._reading() as connection:

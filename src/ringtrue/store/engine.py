@@ -5,6 +5,11 @@ readers overlap, that moment never comes; a checkpoint that waits for them makes
 
 What a database complains of is said so that a person knows what to do; no message shows a password or a stored value. A
 complaint that may pass by itself (locked, full, gone) is Unreachable: a writer keeps what it has and tries again.
+
+A store of one project (V-4) runs no statement that is not confined to that project. On PostgreSQL the database itself shows and
+takes the rows of that project alone: every transaction says which one it is for, and row-level security does the rest
+(migration 0004). SQLite has nothing like it, so the statements themselves are looked at before they run: every table in them
+must be asked for rows of this project. Both refuse the same calls in the same words.
 """
 
 from __future__ import annotations
@@ -21,15 +26,123 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Alias,
+    BinaryExpression,
+    BindParameter,
+    CompoundSelect,
+    Connection,
+    Delete,
+    Engine,
+    FromClause,
+    Insert,
+    Join,
+    Select,
+    Table,
+    TextClause,
+    Update,
+    create_engine,
+    event,
+    make_url,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.sql import operators, visitors
+from sqlalchemy.sql.elements import BooleanClauseList, ColumnElement
 
 from ringtrue.config import store_url
 from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable, Unusable
 from ringtrue.extras import install_command
-from ringtrue.store.confine import confine
+
+EVERY = "*"
+"""What stands for all projects: the operator's view."""
+PROJECT = "ringtrue_project"
+"""The execution option of a connection that says which project its statements are for."""
+
+
+_seen: WeakKeyDictionary[Any, list[str] | None] = WeakKeyDictionary()
+"""What was found out about statements that SQLAlchemy keeps compiled."""
+
+
+def confine(engine: Engine) -> None:
+    """Let connections of an engine run what is confined to their project alone, and tell PostgreSQL which one it is."""
+    event.listen(engine, "before_cursor_execute", _check)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "begin", _tell)
+
+
+def _tell(connection: Connection) -> None:
+    project = connection.get_execution_options().get(PROJECT)
+    if project is not None:
+        # Local: it ends with the transaction, and the next one to get this connection sees nothing until it says so itself.
+        connection.exec_driver_sql("SELECT set_config('ringtrue.project', %s, true)", (project,))
+
+
+def _check(connection: Connection, _cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool) -> None:
+    project = connection.get_execution_options().get(PROJECT, EVERY)
+    if project == EVERY or context.compiled is None:  # a text for the driver, such as the one that tells the project
+        return
+    if context.compiled not in _seen:
+        _seen[context.compiled] = _project_parameters(context.compiled)
+    names = _seen[context.compiled]
+    if names is None:
+        raise InputError(f"this store is for project {project!r} only, and the call is for all; use the store of all")
+    for row in context.compiled_parameters:
+        for name in names:
+            if row.get(name) != project:
+                raise InputError(
+                    f"this store is for project {project!r} only, not for {row.get(name)!r}; use the store of that project"
+                )
+
+
+def _project_parameters(compiled: Any) -> list[str] | None:
+    """Return the parameters of a statement that name a project; None where one of its tables is not confined to any."""
+    if not isinstance(compiled.statement, Select | CompoundSelect | Insert | Update | Delete):
+        return None
+    names: list[str] = []
+    for part in visitors.iterate(compiled.statement):
+        if isinstance(part, TextClause):
+            return None
+        if isinstance(part, Insert) and "project" in part.table.c:
+            names.append("project")
+        if isinstance(part, Update) and "project" in compiled.binds:  # what it sets
+            names.append("project")
+        if isinstance(part, Select | Update | Delete):
+            for table in _tables(part):
+                found = [compiled.bind_names[bind] for bind in _asked(part.whereclause, table)]
+                if not found:
+                    return None
+                names += found
+    return names
+
+
+def _tables(part: Select[Any] | Update | Delete) -> Iterator[FromClause]:
+    """Yield the tables of projects that one SELECT, UPDATE or DELETE works on; what is nested in it is looked at by itself."""
+    waiting = list(part.get_final_froms()) if isinstance(part, Select) else [part.table]
+    while waiting:
+        source = waiting.pop()
+        if isinstance(source, Join):
+            waiting += [source.left, source.right]
+        elif isinstance(source.element if isinstance(source, Alias) else source, Table) and "project" in source.c:
+            yield source
+
+
+def _asked(where: ColumnElement[Any] | None, table: FromClause) -> Iterator[BindParameter[Any]]:
+    """Yield the projects whose rows a condition is true for at most: what ``project`` must equal, whatever else holds."""
+    if isinstance(where, BooleanClauseList) and where.operator is operators.and_:
+        for clause in where.clauses:
+            yield from _asked(clause, table)
+    elif (
+        isinstance(where, BinaryExpression)
+        and where.operator is operators.eq
+        and where.left is table.c.project
+        and isinstance(where.right, BindParameter)
+    ):
+        yield where.right
+
 
 BUSY_S = 10
 """How long a writer waits for another on SQLite, and a connection for PostgreSQL."""
@@ -127,28 +240,23 @@ class Engines:
     """One engine per process: a connection that was opened before a fork belongs to the parent, and is not even closed here."""
 
     def __init__(self, place: Address) -> None:
-        self.place = place
-        self._inherited: list[Engine] = []
-        self._of: tuple[int, Engine] | None = (os.getpid(), connect(place))
+        self.place, self._closed = place, False
+        # Those of parents are kept: to collect one would close the parent's connections.
+        self._of = {os.getpid(): connect(place)}
 
     def get(self) -> Engine:
-        """Return this process's engine; raises InputError where the store was closed."""
-        if self._of is None:
+        """Return this process's engine; raises InputError if the store was closed."""
+        if self._closed:
             raise InputError(f"store {self.place}: was closed; open it again")
-        process, engine = self._of
-        if process != os.getpid():
-            self._inherited.append(engine)  # kept: to collect it would close the parent's connections
-            engine = connect(self.place)
-            self._of = (os.getpid(), engine)
-        return engine
+        if os.getpid() not in self._of:
+            self._of[os.getpid()] = connect(self.place)
+        return self._of[os.getpid()]
 
     def close(self) -> None:
         """Close this process's connections."""
-        if self._of is not None and self._of[0] == os.getpid():
-            self._of[1].dispose()
-        elif self._of is not None:
-            self._inherited.append(self._of[1])
-        self._of = None
+        if os.getpid() in self._of:
+            self._of[os.getpid()].dispose()
+        self._closed = True
 
 
 PRIVATE = 0o600
@@ -227,7 +335,8 @@ _SQLITE = {
 }
 _ACCESS = ("28000", "28P01")
 _FULL = ("53100", "53200", "53300")
-_GONE = ("08", "57P", "40", "55P", "57014", "25006")
+_GONE = ("08", "57P", "55P", "57014")
+_NO_ANSWER = "PostgreSQL did not answer: {}; check that it runs, then try again"
 
 
 @contextmanager
@@ -242,7 +351,7 @@ def explained(place: object) -> Iterator[None]:
 def _errors() -> tuple[type[Exception], ...]:
     """Return what databases raise, by SQLAlchemy or by themselves; whoever has not loaded psycopg meets none of its errors."""
     psycopg = sys.modules.get("psycopg")
-    return (SQLAlchemyError, sqlite3.Error, *(() if psycopg is None else (psycopg.Error,)))
+    return (SQLAlchemyError, sqlite3.Error) if psycopg is None else (SQLAlchemyError, sqlite3.Error, psycopg.Error)
 
 
 class _Quiet(Exception):
@@ -271,25 +380,29 @@ def _explain(problem: Exception, place: str) -> RingtrueError:
                 return kind(f"store {place} {advice}")
         return InputError(f"store {place}: SQLite says: {said}")
     state = getattr(origin, "sqlstate", None) or ""
-    if state == "42501":
-        if "row-level security" in said:
-            return InputError(f"store {place}: a row belongs to a project that this store is not for; nothing was stored")
-        return AccessDenied(
-            f"store {place}: PostgreSQL does not let this user do that; make the user the owner of a database of its own"
-        )
-    if state in _ACCESS or "password authentication failed" in said or "no password supplied" in said:
-        return AccessDenied(f"store {place}: PostgreSQL refused the user or the password; check both in the store's address")
-    if state in _FULL:
-        return Unreachable(
-            f"store {place}: PostgreSQL has no room left (disk, memory or connections); make room, then try again"
-        )
-    if state == "3D000" or ('database "' in said and "does not exist" in said):
-        return InputError(f"store {place}: PostgreSQL has no such database; create it: createdb NAME")
+    refused = state in _ACCESS or "password authentication failed" in said or "no password supplied" in said
+    missing = state == "3D000" or ('database "' in said and "does not exist" in said)
     lost = _is(problem, "OperationalError", "InterfaceError") and not state
-    if state.startswith(_GONE) or lost:
-        reason = {"40": "it ended a transaction that met another", "25006": "it takes no writes at the moment"}
-        why = next((text for start, text in reason.items() if state.startswith(start)), "it cannot be reached or went away")
-        return Unreachable(f"store {place}: PostgreSQL did not answer: {why}; check that it runs, then try again")
+    for holds, kind, advice in (
+        (
+            state == "42501" and "row-level security" in said,
+            InputError,
+            "a row belongs to a project that this store is not for; nothing was stored",
+        ),
+        (
+            state == "42501",
+            AccessDenied,
+            "PostgreSQL does not let this user do that; make the user the owner of a database of its own",
+        ),
+        (refused, AccessDenied, "PostgreSQL refused the user or the password; check both in the store's address"),
+        (state in _FULL, Unreachable, "PostgreSQL has no room left (disk, memory or connections); make room, then try again"),
+        (missing, InputError, "PostgreSQL has no such database; create it: createdb NAME"),
+        (state.startswith("40"), Unreachable, _NO_ANSWER.format("it ended a transaction that met another")),
+        (state == "25006", Unreachable, _NO_ANSWER.format("it takes no writes at the moment")),
+        (state.startswith(_GONE) or lost, Unreachable, _NO_ANSWER.format("it cannot be reached or went away")),
+    ):
+        if holds:
+            return kind(f"store {place}: {advice}")
     diagnosis = getattr(getattr(origin, "diag", None), "message_primary", None)
     return InputError(f"store {place}: PostgreSQL says: {diagnosis or type(origin).__name__}")
 

@@ -66,20 +66,19 @@ class EventStore(Base):
         everything that happened at a time. Raises MissingInput if there is no such query.
         """
         asked = {"session_id": session_id, "tool_name": tool, "user_id": user_id, "trace_id": trace_id, "prompt_id": prompt_id}
-        whose = None if traffic == "all" or query_ids is not None else traffic
-        where = self._where(QUERY, project, since=since, until=until, query_id=query_ids, traffic=whose, **asked)
+        whose = "all" if query_ids is not None else traffic
+        where = self._where(QUERY, project, since=since, until=until, query_id=query_ids, traffic=_of(whose), **asked)
         if after is not None:
-            where.append(self._behind(project, after))
+            table, there = QUERY.table.c, self._all(QUERY, self._where(QUERY, project, query_id=after))
+            if there:
+                where.append(tuple_(table.created_at, table.query_id) > tuple_(there[0].created_at, words(after)))
+            else:
+                where.append(table.created_at > self._moment(project, after))
         return self._in_time(QUERY, where, limit=limit, newest=newest, few=query_ids is not None)
 
-    def _behind(self, project: str, after: str) -> ColumnElement[bool]:
-        table = QUERY.table.c
-        with self._reading() as connection:
-            at = connection.scalar(select(table.created_at).where(*self._where(QUERY, project, query_id=after)))
-        if at is not None:
-            return tuple_(table.created_at, table.query_id) > tuple_(at, words(after))
+    def _moment(self, project: str, after: str) -> str:
         try:
-            return table.created_at > timestamp(after)
+            return timestamp(after)
         except InputError:
             raise MissingInput(f"the log of project {project!r} has no query {after!r} to go on after; give a time") from None
 
@@ -93,10 +92,8 @@ class EventStore(Base):
         traffic: Traffic | Literal["all"] = "user",
     ) -> int:
         """Return how many searches of users, or of another ``traffic``, were logged from ``since`` on and before ``until``."""
-        whose = None if traffic == "all" else traffic
-        where = self._where(QUERY, project, since=since, until=until, tool_name=tool, traffic=whose)
-        with self._reading() as connection:
-            return int(connection.execute(select(func.count()).select_from(QUERY.table).where(*where)).scalar_one())
+        where = self._where(QUERY, project, since=since, until=until, tool_name=tool, traffic=_of(traffic))
+        return self._count(QUERY.table, where)
 
     def newest_queries(
         self,
@@ -119,10 +116,16 @@ class EventStore(Base):
         ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds.
         """
         log = QUERY.table.c
-        asked = {"tool_name": tool, "session_id": session_id, "traffic": None if traffic == "all" else traffic}
-        where = self._where(QUERY, project, since=since, until=until, **asked)
+        where = self._where(
+            QUERY, project, since=since, until=until, tool_name=tool, session_id=session_id, traffic=_of(traffic)
+        )
         if text:
-            where.append(self._contains(text))
+            part = words(text)
+            # LIKE of SQLite knows no case of ASCII's letters; to have every query turned to lower case would double its work.
+            # Of other letters neither database knows it in every locale: they get the usual ways to write them.
+            forms = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize(), part.title()}
+            has = log.query.contains if self.address.sqlite else log.query.icontains
+            where.append(or_(*(has(form, autoescape=True) for form in sorted(forms))))
         if trouble:
             where.append(or_(_found_nothing(), log.degraded == 1, log.fallback.is_not(None)))
         if slower_than is not None:
@@ -160,14 +163,6 @@ class EventStore(Base):
     def tools(self, *, project: str = DEFAULT_PROJECT) -> list[str]:
         """Return the tools that have searched, by name."""
         return self._distinct(QUERY.table.c.tool_name, self._where(QUERY, project))
-
-    def _contains(self, text: str) -> ColumnElement[bool]:
-        column, part = QUERY.table.c.query, words(text)
-        # LIKE of SQLite knows no case of ASCII's letters; to have every query turned to lower case would double its work. Of
-        # other letters neither database knows it in every locale: they get the usual ways to write them.
-        forms = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize(), part.title()}
-        has = column.contains if self.address.sqlite else column.icontains
-        return or_(*(has(form, autoescape=True) for form in sorted(forms)))
 
     def add_feedback(self, rows: Sequence[FeedbackEvent]) -> int:
         """Add events in one transaction; return how many are new. An event id that is there already stays."""
@@ -278,6 +273,10 @@ class EventStore(Base):
     def shadow_features(self, *, project: str = DEFAULT_PROJECT) -> list[str]:
         """Return the features that have shadow runs, by name."""
         return self._distinct(SHADOW.table.c.feature_id, self._where(SHADOW, project))
+
+
+def _of(traffic: Traffic | Literal["all"]) -> Traffic | None:
+    return None if traffic == "all" else traffic
 
 
 def _found_nothing() -> ColumnElement[bool]:

@@ -7,18 +7,17 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, delete, or_, select, true, update
 
 from ringtrue.errors import InputError
 from ringtrue.store.base import Moment, among, insert
 from ringtrue.store.records import DEFAULT_PROJECT, USER_DELETED, AuditEntry, timestamp, user_mark
-from ringtrue.store.retention import RetentionStore, matching, remove_lines
+from ringtrue.store.retention import RetentionStore, remove_lines
 from ringtrue.store.tables import AUDIT, FEEDBACK, JOB, JUDGMENT, QUERY, REPLY, REVIEW, SHADOW, archives, structure, words
 
 audit, reviews, eval_judgments = AUDIT.table, REVIEW.table, JUDGMENT.table
@@ -37,15 +36,15 @@ def spelling(text: str) -> str:
     return " ".join(found) or " ".join(text.split())
 
 
-@dataclass
 class _Traces:
     """What a user's searches left behind: their ids with the words of each, sessions, and what was done with items."""
 
-    user_id: str
-    queries: dict[str, str] = field(default_factory=dict)
-    sessions: set[str] = field(default_factory=set)
-    acts: list[tuple[str | None, str, str | None]] = field(default_factory=list)
-    """Item, session and search of each event."""
+    def __init__(self, user_id: str) -> None:
+        self.user_id = user_id
+        self.queries: dict[str, str] = {}
+        self.sessions: set[str] = set()
+        self.acts: list[tuple[str | None, str, str | None]] = []
+        """Item, session and search of each event."""
 
     def add(self, query_id: str, session_id: str | None, text: str) -> None:
         self.queries[query_id] = spelling(text)
@@ -74,8 +73,7 @@ class UserDeletion(RetentionStore):
         at = timestamp(now or datetime.now(UTC))
         begun = [str(file) for file in self._take_back(project, at)]
         counts, held = self._forget(user_id, project, at)
-        held += begun
-        count = sum(counts.values())
+        held, count = held + begun, sum(counts.values())
         if held:
             raise InputError(
                 f"{count} rows of the user were deleted, but these archives are missing or cannot be changed and may still "
@@ -113,7 +111,7 @@ class UserDeletion(RetentionStore):
 
         for path in self.archives(project=project):
             try:
-                found = matching(path, theirs) if dry_run else remove_lines(path, theirs)
+                found = remove_lines(path, theirs, dry_run=dry_run)
             except (OSError, InputError):
                 held.append(str(path))
                 continue
@@ -130,27 +128,20 @@ class _Undone(Exception):
     """Everything was counted, and stays."""
 
 
-class _Source(NamedTuple):
-    """Words as somebody else has them, and where."""
-
-    query_id: str
-    text: str
-
-
 class _Words:
     """Whose words a text has: the user's alone, or others' as well."""
 
     def __init__(self, connection: Connection, project: str, traces: _Traces) -> None:
         self._connection, self._project, self._traces = connection, project, traces
         self._keys = frozenset(traces.queries.values())
-        self._others: dict[str, _Source] | None = None
+        self._others: dict[str, tuple[str, str]] | None = None
 
     def are_theirs(self, text: object) -> bool:
         """True where the user searched for these words."""
         return isinstance(text, str) and spelling(text) in self._keys
 
-    def elsewhere(self, key: str) -> _Source | None:
-        """Return the words as somebody else searched for them, the oldest search first, or a golden set asks them."""
+    def elsewhere(self, key: str) -> tuple[str, str] | None:
+        """Return id and text of the words as somebody else searched for them, the oldest first, or a golden set asks them."""
         if self._others is None:  # the whole log is read for this: only where somebody kept words of the user
             self._others = self._find()
         return self._others.get(key)
@@ -160,29 +151,26 @@ class _Words:
         if not self.are_theirs(text):
             return text
         other = self.elsewhere(spelling(text))
-        return None if other is None else other.text
+        return None if other is None else other[1]
 
-    def _find(self) -> dict[str, _Source]:
-        found: dict[str, _Source] = {}
+    def _find(self) -> dict[str, tuple[str, str]]:
+        found: dict[str, tuple[str, str]] = {}
         log = QUERY.table.c
         asked = select(reviews.c.query_id, reviews.c.query, reviews.c.metadata).where(
             reviews.c.project == self._project, _names(reviews.c.metadata, "golden")
         )
         for query_id, text, facts in self._connection.execute(asked):
             if "golden" in json.loads(facts) and self.are_theirs(text):
-                found.setdefault(spelling(text), _Source(query_id, text))
-        same = [
-            text
-            for text in self._connection.scalars(select(log.query).where(log.project == self._project).distinct())
-            if self.are_theirs(text)
-        ]
+                found.setdefault(spelling(text), (query_id, text))
+        every = self._connection.scalars(select(log.query).where(log.project == self._project).distinct())
+        same = [text for text in every if self.are_theirs(text)]
         searches = (
             select(log.query_id, log.query)
             .where(log.project == self._project, among(self._connection.dialect.name, log.query, same))
             .order_by(log.created_at.desc(), log.query_id.desc())
         )
         for query_id, text in self._connection.execute(searches) if same else ():
-            found[spelling(text)] = _Source(query_id, text)
+            found[spelling(text)] = (query_id, text)
         return found
 
 
@@ -222,7 +210,7 @@ def _delete(connection: Connection, project: str, traces: _Traces) -> dict[str, 
     for table, names in ((JOB.table, ("request", "result", "error")), (REPLY.table, ("body",))):
         rows = select(table.c.id, *(table.c[name] for name in names)).where(table.c.project == project)
         few = connection.execute(rows, execution_options={"yield_per": 8})  # one may be several megabytes
-        ids = [number for number, *texts in few if any(_tells(_read(text), found, traces) for text in texts)]
+        ids = [number for number, *texts in few if any(_tells_of(text, found, traces) for text in texts)]
         gone[table.name] = _delete_rows(connection, project, table, ids)
     return gone
 
@@ -234,9 +222,8 @@ Change = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 def _change(connection: Connection, project: str, table: Table, rows: Select[Any], change: Change) -> int:
     """Change rows of a table and return how many went."""
     gone: list[int] = []
-    for found in connection.execute(rows).mappings().all():
-        row = {str(name): value for name, value in found.items()}
-        new = change(row)
+    for row in connection.execute(rows).mappings().all():
+        new = change(row)  # type: ignore[arg-type]  # its keys are texts
         if new is None or (new and not _put(connection, project, table, row, new)):
             gone.append(row["id"])
     return _delete_rows(connection, project, table, gone)
@@ -249,7 +236,7 @@ def _delete_rows(connection: Connection, project: str, table: Table, ids: Sequen
     return int(connection.execute(delete(table).where(*these)).rowcount)
 
 
-def _put(connection: Connection, project: str, table: Table, row: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _put(connection: Connection, project: str, table: Table, row: Mapping[Any, Any], new: Mapping[str, Any]) -> bool:
     """Change a row; False where the same judge's judgment stands there already."""
     if table is eval_judgments and "query_id" in new:
         key = {name: {**row, **new}[name] for name in ("project", "query_id", "memory_id", "source", "annotator")}
@@ -275,7 +262,7 @@ def _judgment(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping
         theirs = traces.sessions_on(key, row["memory_id"])
         if theirs and int(facts.get("sessions", theirs)) <= theirs:
             return None
-    new: dict[str, Any] = {"query_id": other.query_id} if under else {}
+    new: dict[str, Any] = {"query_id": other[0]} if under else {}
     if isinstance(text, str) and found.instead(text) != text:
         new["metadata"] = structure({**facts, "query": found.instead(text)})
     return new
@@ -288,8 +275,8 @@ def _review(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[s
     other = found.elsewhere(spelling(row["query"]))
     if other is None:
         return None
-    new = {"query_id": other.query_id} if under else {}
-    return {**new, **({"query": said} if (said := found.instead(row["query"])) != row["query"] else {})}
+    new = {"query_id": other[0], "query": found.instead(row["query"])}
+    return {name: value for name, value in new.items() if value != row[name] and (under or name == "query")}
 
 
 def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[str, Any] | None:
@@ -299,10 +286,9 @@ def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[st
     if not row["what"].startswith(REFRESH):
         return {}
     new = dict(detail)
-    for name in ("retired", "left_out"):
-        if name in detail:
-            said = {query_id: found.instead(text) for query_id, text in detail[name].items()}
-            new[name] = {query_id: text for query_id, text in said.items() if text is not None}
+    for name in {"retired", "left_out"} & detail.keys():
+        said = {query_id: found.instead(text) for query_id, text in detail[name].items()}
+        new[name] = {query_id: text for query_id, text in said.items() if text is not None}
     if "new" in detail:
         asked: Sequence[Any] = [{**one, "text": found.instead(one["text"])} for one in detail["new"]]
         new["new"] = [one for one in asked if one["text"] is not None]
@@ -313,24 +299,22 @@ def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[st
     return {} if new == detail else {"detail": structure(new)}
 
 
-def _read(text: str | bytes | None) -> Any:
-    """Return what a job or a reply holds; one that is no JSON says nothing of a user."""
+def _tells_of(text: str | bytes | None, found: _Words, traces: _Traces) -> bool:
+    """True if a job or a reply tells of the user; one that is no JSON does not."""
     try:
-        return json.loads(text or "null")
+        return _tells(json.loads(text or "null"), found, traces)
     except ValueError:
-        return None
+        return False
 
 
 def _tells(value: Any, found: _Words, traces: _Traces) -> bool:
-    """True where a structure names the user, one of the user's searches, or words that nobody else searched for."""
+    """True if a structure names the user, one of the user's searches, or words that nobody else searched for."""
     if isinstance(value, dict):
-        named = value.get("user_id") == traces.user_id
-        return named or any(_tells(name, found, traces) or _tells(one, found, traces) for name, one in value.items())
+        parts = [*value, *value.values()]
+        return value.get("user_id") == traces.user_id or any(_tells(one, found, traces) for one in parts)
     if isinstance(value, list):
         return any(_tells(one, found, traces) for one in value)
-    if not isinstance(value, str):
-        return False
-    return value in traces.queries or (found.are_theirs(value) and found.elsewhere(spelling(value)) is None)
+    return isinstance(value, str) and (value in traces.queries or found.instead(value) is None)
 
 
 def _names(column: Column[Any], name: str) -> ColumnElement[bool]:

@@ -46,15 +46,19 @@ from ringtrue.store.tables import (
 Record = TypeVar("Record", StoredGoldenSet, StoredBaseline)
 
 
+ALL_POINTS = 200
+"""So many queries of a test leave a point each."""
+
+
 class LibraryStore(Base):
-    """Golden sets, baselines, experiments and runs."""
+    """Golden sets, baselines, experiments and runs; the review queue; what is being tried, on whom, and who decided it."""
 
     def save_golden_set(self, row: StoredGoldenSet) -> bool:
         """Keep a version of a golden set; return False if it is there already, the same.
 
         Raises InputError if that version holds something else: what was measured with it must stay what it was.
         """
-        return self._save(GOLDEN_SET, row, _taken("golden set", row))
+        return self._save(GOLDEN_SET, row, f"golden set {row.name!r} has another version {row.version!r} already")
 
     def golden_set(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredGoldenSet | None:
         """Return a version of a golden set, the one that was saved last unless named; None if there is none."""
@@ -66,7 +70,7 @@ class LibraryStore(Base):
 
     def save_baseline(self, row: StoredBaseline) -> bool:
         """Keep a version of a baseline; return and raise as for golden sets."""
-        return self._save(BASELINE, row, _taken("baseline", row))
+        return self._save(BASELINE, row, f"baseline {row.name!r} has another version {row.version!r} already")
 
     def baseline(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredBaseline | None:
         """Return a version of a baseline, the one that was saved last unless named; None if there is none."""
@@ -110,7 +114,7 @@ class LibraryStore(Base):
 
         Raises InputError if the run id has other content: runs are kept as they were.
         """
-        return self._save(RUN, row, f"run {row.run_id!r} has other content already; give the run a new id")
+        return self._save(RUN, row, f"run {row.run_id!r} has other content already")
 
     def run(self, run_id: str, *, project: str = DEFAULT_PROJECT) -> StoredRun | None:
         """Return an evaluation with its rankings; None if there is none of that run id."""
@@ -123,15 +127,12 @@ class LibraryStore(Base):
             return {row.run_id: row.name for row in connection.execute(found)}
 
     def _save(self, form: Form[Any], record: Any, refusal: str) -> bool:
-        new = form.row(record)
-        with self._writing() as connection:
-            if insert(connection, form.table, [new]):
-                return True
-            this = [form.table.c[name] == new[name] for name in form.key]
-            there = connection.execute(select(form.table).where(*this)).mappings().one()
+        if self._add(form, [record]):
+            return True
+        there = self._one(form, record.project, **{name: getattr(record, name) for name in form.key[1:]})
         # Saved again later, or with its keys in another order, it is the same.
-        if form.read(there) != form.read({**new, "created_at": there["created_at"]}):
-            raise InputError(refusal)
+        if there is not None and there != form.read({**form.row(record), "created_at": there.created_at}):
+            raise InputError(f"{refusal}; give it a new {form.key[-1].replace('run_id', 'id')}")
         return False
 
     def _version(self, form: Form[Record], name: str, version: str | None, project: str) -> Record | None:
@@ -145,14 +146,6 @@ class LibraryStore(Base):
         with self._reading() as connection:
             found = connection.execute(select(*columns).where(*where).order_by(table.name, table.id.desc()))
             return [KeptVersion(*row) for row in found]
-
-
-def _taken(what: str, record: StoredGoldenSet | StoredBaseline) -> str:
-    return f"{what} {record.name!r} has another version {record.version!r} already; give it a new version"
-
-
-class ReviewStore(Base):
-    """The review queue."""
 
     def add_review_items(self, rows: Sequence[ReviewItem]) -> int:
         """Add pairs to the queue; return how many are new. One that is there keeps its state."""
@@ -216,18 +209,6 @@ class ReviewStore(Base):
         counts = {state: states.get(state, (0, None))[0] for state in get_args(ReviewState)}
         oldest = states.get("pending_review", (0, None))[1]
         return {**counts, "total": sum(counts.values()), "oldest_pending_at": oldest}
-
-
-def _missing(project: str, item_key: str) -> str:
-    return f"the review queue of project {project!r} has no item {item_key!r}"
-
-
-ALL_POINTS = 200
-"""So many queries of a test leave a point each."""
-
-
-class TrialStore(Base):
-    """What is being tried, on whom, and who decided it."""
 
     def create_test(self, state: ABTest) -> None:
         """Start a sequential test; raises InputError if the feature has one already."""
@@ -337,3 +318,7 @@ class TrialStore(Base):
 def _is_due(samples: int) -> bool:
     """True for every query up to 200, later for about one in every half per cent more: a path of any length stays short."""
     return samples % max(1, samples // ALL_POINTS) == 0
+
+
+def _missing(project: str, item_key: str) -> str:
+    return f"the review queue of project {project!r} has no item {item_key!r}"

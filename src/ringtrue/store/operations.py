@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import get_args
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import func, select
 
 from ringtrue.answers import JobState, Scope
 from ringtrue.errors import InputError, nearest
@@ -29,8 +29,12 @@ USED_EVERY = timedelta(minutes=1)
 """The last use is noted so often at most: not every call to the service should be a write."""
 
 
-class KeyStore(Base):
-    """The keys of all projects."""
+UNDER_WAY = ("queued", "running")
+"""States of a job that somebody works on, or will."""
+
+
+class OperationsStore(Base):
+    """Keys; jobs, and replies by the key of the write they answer; series of points, with a line for each set of labels."""
 
     def create_key(
         self,
@@ -45,13 +49,13 @@ class KeyStore(Base):
 
         Raises InputError for a key without a name or a scope, a scope that is none, or an end in the past or too far ahead.
         """
-        end = None if expires_at is None else timestamp(expires_at)
-        if end is not None and end <= timestamp(now):
+        at, end = timestamp(now), None if expires_at is None else timestamp(expires_at)
+        latest = timestamp(datetime.fromisoformat(at) + timedelta(days=MOST_KEY_DAYS))
+        if end is not None and end <= at:
             raise InputError(f"a key that ends at {end} would never open anything; choose a later time")
-        latest = timestamp(datetime.fromisoformat(timestamp(now)) + timedelta(days=MOST_KEY_DAYS))
         if end is not None and end > latest:
             raise InputError(f"a key that ends at {end} lasts longer than {MOST_KEY_DAYS:,} days; choose a time until {latest}")
-        key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), timestamp(now), project=project, expires_at=end)
+        key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), at, project=project, expires_at=end)
         token = PREFIX + secrets.token_urlsafe(32)
         return self.add_key(key, token), token
 
@@ -98,18 +102,6 @@ class KeyStore(Base):
         """End a key at once; return whether there was one that was not revoked."""
         where = self._where(KEY, project, KEY.table.c.revoked_at.is_(None), key_id=key_id)
         return bool(self._update(KEY.table, *where, revoked_at=timestamp(now)))
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-UNDER_WAY = ("queued", "running")
-"""States of a job that somebody works on, or will."""
-
-
-class JobStore(Base):
-    """Jobs, and replies by the key of the write they answer."""
 
     def add_job(self, job: StoredJob) -> None:
         """Keep a new job; raises InputError if there is one of that id."""
@@ -166,10 +158,6 @@ class JobStore(Base):
         """Give up the claims of all projects that have no answer, when nobody is at work; return how many there were."""
         return self._delete(REPLY.table, REPLY.table.c.status.is_(None))
 
-
-class HistoryStore(Base):
-    """Series of points; a series has a line for each set of labels."""
-
     def add_history(self, points: Sequence[HistoryPoint]) -> int:
         """Add points in one transaction; return how many are new. One of the same time, series and labels stays.
 
@@ -192,12 +180,13 @@ class HistoryStore(Base):
         ``labels`` takes those that have all of these labels, whatever else they have. ``limit`` takes the last ones.
         """
         table = HISTORY.table.c
-        labelled = (self._labelled(name, value) for name, value in (labels or {}).items())
+        # Inside a label's own text a quotation mark has a backslash before it, so that these are found as whole labels only.
+        parts = [f"{json.dumps(words(name))}:{json.dumps(words(value))}" for name, value in (labels or {}).items()]
+        find = func.instr if self.address.sqlite is not None else func.strpos
+        labelled = [find(table.labels, part) > 0 for part in parts]
         where = self._where(HISTORY, project, *labelled, since=since, until=until, series=series)
         return self._all(HISTORY, where, table.at.desc(), table.labels.desc(), limit=limit)[::-1]
 
-    def _labelled(self, name: str, value: str) -> ColumnElement[bool]:
-        # Inside a label's own text a quotation mark has a backslash before it, so that this is found as a whole label only.
-        label = f"{json.dumps(words(name))}:{json.dumps(words(value))}"
-        find = func.instr if self.address.sqlite is not None else func.strpos
-        return find(HISTORY.table.c.labels, label) > 0
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from ringtrue.answers import (
 )
 from ringtrue.errors import InputError
 
+_AS_KEPT = re.compile(r"....-..-..T........\.......Z").fullmatch
+
 
 def timestamp(moment: datetime | str) -> str:
     """Return a moment as the store keeps it: UTC, six digits of the second, ``Z``. One without a zone is UTC.
@@ -37,13 +40,7 @@ def timestamp(moment: datetime | str) -> str:
             parsed = datetime.fromisoformat(moment)
         except (ValueError, TypeError) as problem:
             raise InputError(f"cannot read the time {moment!r}; write it like 2026-03-01T12:00:00Z") from problem
-        if (
-            len(moment) == 27
-            and moment[26] == "Z"
-            and moment[4] == moment[7] == "-"
-            and moment[10] == "T"
-            and moment[19] == "."
-        ):
+        if _AS_KEPT(moment):
             return moment  # is so already, as most are
         moment = parsed
     try:
@@ -229,27 +226,28 @@ class KeptVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredGoldenSet:
-    """One version of a golden set, as its JSON file would have it; a version never changes."""
+class StoredVersion:
+    """One version of a golden set or a baseline, as its JSON file would have it; a version never changes."""
 
     name: str
     version: str
     content: Mapping[str, Any]
     created_at: str
     project: str = DEFAULT_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGoldenSet(StoredVersion):
+    """One version of a golden set."""
+
     fingerprint: str = ""
     """Hash of what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBaseline:
-    """One version of a baseline, as its JSON file would have it; a version never changes."""
+class StoredBaseline(StoredVersion):
+    """One version of a baseline."""
 
-    name: str
-    version: str
-    content: Mapping[str, Any]
-    created_at: str
-    project: str = DEFAULT_PROJECT
     reason: str = ""
     """Why a worse run was accepted, when it was."""
 

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 
 from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError, MissingInput, nearest
@@ -31,13 +31,6 @@ from ringtrue.store.tables import FEEDBACK, HISTORY, JOB, QUERY, REPLY, SHADOW, 
 
 SUFFIX = ".jsonl.gz"
 _FIELDS = {field.name for field in fields(LoggedQuery)}
-
-
-def archive_name(queries: Sequence[LoggedQuery]) -> str:
-    """Return a new name for an archive of searches of one project, in the order of time."""
-    project = re.sub(r"[^A-Za-z0-9_-]+", "_", queries[0].project)[:40]
-    # The token keeps two programs that archive at the same time from writing the same file.
-    return f"queries-{project}-{queries[0].created_at[:10]}-{queries[-1].created_at[:10]}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def write_archive(file: Path, queries: Sequence[LoggedQuery]) -> None:
@@ -62,15 +55,11 @@ def remove_archive(file: Path) -> None:
             path.unlink()
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE)
-
-
 def replace_file(file: Path, lines: Iterator[str]) -> None:
     """Write lines to a compressed file that takes the place of another only when it is whole and on the disk."""
     part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(part, "xb", opener=_private) as raw:
+        with open(part, "xb", opener=lambda path, flags: os.open(path, flags, PRIVATE)) as raw:
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
                 for line in lines:
                     packed.write(line.encode() + b"\n")
@@ -112,15 +101,10 @@ def archived_queries(path: str | Path) -> Iterator[LoggedQuery]:
                 yield query
 
 
-def matching(file: Path, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-    """Return the lines of an archive that are wanted."""
-    return [line for line in map(json.loads, read_lines(file)) if wanted(line)]
-
-
-def remove_lines(file: Path, unwanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-    """Take lines out of an archive and return them; the file is replaced only where there are some."""
-    removed = matching(file, unwanted)
-    if removed:
+def remove_lines(file: Path, unwanted: Callable[[dict[str, Any]], bool], *, dry_run: bool) -> list[dict[str, Any]]:
+    """Take lines out of an archive, unless it is a dry run, and return them; the file is replaced only if there are some."""
+    removed = [line for line in map(json.loads, read_lines(file)) if unwanted(line)]
+    if removed and not dry_run:
         replace_file(file, (line for line in read_lines(file) if not unwanted(json.loads(line))))
     return removed
 
@@ -252,36 +236,40 @@ class RetentionStore(Base):
             return [Path(path) for path in connection.scalars(found)]
 
     def _prune(self, project: str, now: Moment, folder: Path, keep: Retention, dry_run: bool) -> Pruned:
-        old = {name: _older(name, project, now, getattr(keep, name)) for name in _KEPT}
+        old = {}
+        for name, at in _KEPT.items():
+            limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=getattr(keep, name)))
+            old[name] = [at.table.c.project == words(project), at < limit]
+        old["jobs"].append(JOB.table.c.state.not_in(UNDER_WAY))
         if dry_run:
-            with self._reading() as connection:
-                counts: dict[str, Any] = {name: _count(connection, _KEPT[name].table, where) for name, where in old.items()}
+            counts: dict[str, Any] = {name: self._count(_KEPT[name].table, where) for name, where in old.items()}
             return Pruned(project, **counts)
         self._take_back(project, now)
-        files, queries = [], 0
-        while True:
-            file, count = self._archive(project, old["queries"], folder, now)
-            if file is None:
-                break
-            files.append(file)
-            queries += count
-        deleted: dict[str, Any] = {
-            name: self._delete_old(_KEPT[name].table, where) for name, where in old.items() if name != "queries"
-        }
-        return Pruned(project, queries, archives=tuple(files), **deleted)
+        archived = list(iter(lambda: self._archive(project, old["queries"], folder, now), None))
+        files = tuple(file for file, _ in archived)
+        deleted: dict[str, Any] = {"queries": sum(count for _, count in archived)}
+        for name in old.keys() - deleted.keys():
+            table, deleted[name] = _KEPT[name].table, 0
+            batch = select(table.c.id).where(*old[name]).order_by(table.c.id).limit(BATCH)
+            while gone := self._delete(table, table.c.id.in_(batch)):
+                deleted[name] += gone
+        return Pruned(project, archives=files, **deleted)
 
-    def _archive(self, project: str, old: list[ColumnElement[bool]], folder: Path, now: Moment) -> tuple[Path | None, int]:
-        """Archive and delete one batch; return its file, None where nothing is old."""
+    def _archive(self, project: str, old: list[ColumnElement[bool]], folder: Path, now: Moment) -> tuple[Path, int] | None:
+        """Archive and delete one batch; return its file and how many it holds, None if nothing is old."""
         table = QUERY.table
         with self._reading() as connection:
             rows = connection.execute(select(table).where(*old).order_by(table.c.id).limit(BATCH)).mappings().all()
         if not rows:
-            return None, 0
+            return None
         queries = sorted((QUERY.read(row) for row in rows), key=lambda query: (query.created_at, query.query_id))
-        file = folder.absolute() / archive_name(queries)
+        first, last = queries[0].created_at, queries[-1].created_at
+        # The token keeps two programs that archive at the same time from writing the same file.
+        name = f"{re.sub(r'[^A-Za-z0-9_-]+', '_', project)[:40]}-{first[:10]}-{last[:10]}-{secrets.token_hex(4)}"
+        file = folder.absolute() / f"queries-{name}{SUFFIX}"
         noted = {
             "project": words(project), "path": str(file), "rows": UNFINISHED, "created_at": timestamp(now),
-            "first_at": queries[0].created_at, "last_at": queries[-1].created_at,
+            "first_at": first, "last_at": last,
         }  # fmt: skip
         with self._writing() as connection:
             insert(connection, archives, [noted])
@@ -294,17 +282,13 @@ class RetentionStore(Base):
                 if gone != len(rows) or not connection.execute(update(archives).where(*mine).values(rows=gone)).rowcount:
                     # Somebody deleted some of them meanwhile, a user perhaps; an archive must not keep them.
                     raise _Changed
-        except _Changed:
-            self._give_up(project, file)
+        except (_Changed, InputError) as problem:
+            remove_archive(file)
+            self._delete(archives, *_begun(project, file))
+            if isinstance(problem, InputError):
+                raise
             return self._archive(project, old, folder, now)
-        except InputError:
-            self._give_up(project, file)
-            raise
         return file, len(rows)
-
-    def _give_up(self, project: str, file: Path) -> None:
-        remove_archive(file)
-        self._delete(archives, *_begun(project, file))
 
     def _take_back(self, project: str, now: Moment) -> list[Path]:
         """Remove the archives of a project that were begun and not finished; return those that cannot be removed.
@@ -328,13 +312,6 @@ class RetentionStore(Base):
                 held.append(file)
         return held
 
-    def _delete_old(self, table: Table, old: list[ColumnElement[bool]]) -> int:
-        count = 0
-        batch = select(table.c.id).where(*old).order_by(table.c.id).limit(BATCH)
-        while gone := self._delete(table, table.c.id.in_(batch)):
-            count += gone
-        return count
-
 
 class _Changed(Exception):
     """The rows that were archived are not the rows that are there."""
@@ -342,14 +319,3 @@ class _Changed(Exception):
 
 def _begun(project: str, file: Path) -> list[ColumnElement[bool]]:
     return [archives.c.project == words(project), archives.c.path == str(file), archives.c.rows < 0]
-
-
-def _older(name: str, project: str, now: Moment, days: float) -> list[ColumnElement[bool]]:
-    limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=days))
-    table = _KEPT[name].table
-    found = [table.c.project == words(project), _KEPT[name] < limit]
-    return [*found, table.c.state.not_in(UNDER_WAY)] if name == "jobs" else found
-
-
-def _count(connection: Connection, table: Table, where: list[ColumnElement[bool]]) -> int:
-    return int(connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())

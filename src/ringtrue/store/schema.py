@@ -33,18 +33,13 @@ def version(connection: Connection) -> str | None:
 def prepare(connection: Connection, place: str) -> None:
     """Create the tables of a fresh database; raises InputError for another version, with the cure."""
     found = version(connection)
-    if found == HEAD:
-        return
     if found is None:
         _create(connection, place)
-    elif found in known_versions():
-        raise InputError(
-            f"store {place} has schema {found}, this Ringtrue writes {HEAD}; back it up, then run: ringtrue store upgrade"
-        )
-    else:
-        raise InputError(
-            f"store {place} has schema {found}, which is newer than this Ringtrue's {HEAD}; install a newer Ringtrue"
-        )
+    elif found != HEAD:
+        wrong = f"which is newer than this Ringtrue's {HEAD}; install a newer Ringtrue"
+        if found in known_versions():
+            wrong = f"this Ringtrue writes {HEAD}; back it up, then run: ringtrue store upgrade"
+        raise InputError(f"store {place} has schema {found}, {wrong}")
 
 
 def _create(connection: Connection, place: str) -> None:

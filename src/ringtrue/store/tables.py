@@ -16,7 +16,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from functools import partial
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -209,27 +208,26 @@ def _form(record: type[Record], table: str, *key: str, **options: Any) -> Form[R
     return Form(record, table, ("project", *key), metadata=METADATA, **options)
 
 
-def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((values[name] for name in names if name in values), None)
-
-
 _NDCG, _MRR = ("nDCG@10", "nDCG@5", "nDCG@20"), ("RR@5", "RR@10", "RR")
 
 
-def _column(of: str, names: Sequence[str], result: StoredResult) -> float | None:
-    return finite(_first(getattr(result, of), names))
+def _number_of(of: str, names: Sequence[str], end: int | None = None) -> tuple[TypeEngine[Any], Callable[[Any], Any]]:
+    """Return a column with the first known of some figures of a record; of intervals one end."""
+
+    def found(record: Any) -> float | None:
+        values = getattr(record, of)
+        value = next((values[name] for name in names if name in values), None)
+        return finite(value if end is None or value is None else value[end])
+
+    return NUMBER, found
 
 
-def _bound(end: int, result: StoredResult) -> float | None:
-    return finite((_first(result.intervals, _NDCG) or (None, None))[end])
-
-
-_DERIVED: dict[str, tuple[TypeEngine[Any], Callable[[Any], Any]]] = {
-    "avg_latency_ms": (NUMBER, partial(_column, "latency_ms", ("mean", "avg"))),
-    "confidence_interval_lower": (NUMBER, partial(_bound, 0)),
-    "confidence_interval_upper": (NUMBER, partial(_bound, 1)),
-    "mrr_delta": (NUMBER, partial(_column, "deltas", _MRR)),
-    "ndcg_delta": (NUMBER, partial(_column, "deltas", _NDCG)),
+_DERIVED = {
+    "avg_latency_ms": _number_of("latency_ms", ("mean", "avg")),
+    "confidence_interval_lower": _number_of("intervals", _NDCG, 0),
+    "confidence_interval_upper": _number_of("intervals", _NDCG, 1),
+    "mrr_delta": _number_of("deltas", _MRR),
+    "ndcg_delta": _number_of("deltas", _NDCG),
 }
 FIGURES = (
     "mrr_at_5", "mrr_at_10", "ndcg_at_5", "ndcg_at_10", "ndcg_at_20", "recall_at_5", "recall_at_10",
@@ -248,10 +246,6 @@ SUM_COLUMNS = ("control_mrr", "treatment_mrr", "control_ndcg", "treatment_ndcg")
 """The running sums that have a column of their own, ``…_sum``; all are kept in ``sums``."""
 
 
-def _sum_of(name: str, test: ABTest) -> float:
-    return float(test.sums.get(name, 0.0))
-
-
 _ITEM = {"item_id": "memory_id"}
 QUERY = _form(
     records.LoggedQuery, "eval_queries", "query_id", derived={"result_count": (Integer(), lambda row: len(row.result_ids))}
@@ -266,9 +260,8 @@ RESULT = _form(
     renamed={"per_query": "per_query_results", "channel_contribution": "channel_contribution_json"},
     derived=_DERIVED,
 )
-TEST = _form(
-    ABTest, "eval_ab_tests", "feature_id", derived={f"{name}_sum": (NUMBER, partial(_sum_of, name)) for name in SUM_COLUMNS}
-)
+_SUMS = {f"{name}_sum": (NUMBER, lambda test, name=name: float(test.sums.get(name, 0.0))) for name in SUM_COLUMNS}
+TEST = _form(ABTest, "eval_ab_tests", "feature_id", derived=_SUMS)
 FLAG = _form(records.Flag, "flags", "name")
 AUDIT = _form(records.AuditEntry, "audit", "at")
 REVIEW = _form(records.ReviewItem, "reviews", "item_key")
@@ -286,14 +279,13 @@ POINT = _form(records.TestPoint, "test_points", "feature_id", "sample_count")
 RATING = _form(records.StoredRating, "ratings", "item_key", "reviewer")
 
 
-def _texts(*names: str) -> list[Column[str]]:
-    return [Column(name, Text) for name in names]
-
-
 archives = make_table(
-    "archives", *_texts("path", "first_at", "last_at", "created_at"), Column("rows", Integer), metadata=METADATA
+    "archives",
+    *(Column(name, Text) for name in ("path", "first_at", "last_at", "created_at")),
+    Column("rows", Integer),
+    metadata=METADATA,
 )
-ab_counted = make_table("eval_ab_counted", *_texts("feature_id", "query_id"), metadata=METADATA)
+ab_counted = make_table("eval_ab_counted", Column("feature_id", Text), Column("query_id", Text), metadata=METADATA)
 _REFERRING = ("eval_ab_counted", "ratings", "test_points")
 TABLES = tuple(sorted(METADATA.tables.values(), key=lambda table: (table.name in _REFERRING, table.name)))
 """All of them, those referred to first."""

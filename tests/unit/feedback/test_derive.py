@@ -6,7 +6,7 @@ import pytest
 
 from made_feedback import at, event, search
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.feedback import derive_into, derive_judgments, qrels, winning
+from ringtrue.feedback import derive_into, derive_judgments, qrels
 from ringtrue.log import QueryLog, record_feedback
 from ringtrue.records import Document
 from ringtrue.retrieve import Collection, build
@@ -201,21 +201,17 @@ def test_f4_a_judgment_by_hand_always_wins() -> None:
         judgment(2, "implicit", "feedback:agent", minutes=9),
         judgment(1, "bootstrapped", "names", minutes=9),
     ]
-    assert [
-        one.relevance for one in winning([*derived, judgment(0, "manual", "anna", confidence=0.1)], min_confidence=0.5)
-    ] == [0]
-    assert [one.relevance for one in winning(derived)] == [3]
-    assert [one.relevance for one in winning(derived[1:])] == [2]
+    by_hand = judgment(0, "manual", "anna", confidence=0.1)
+    assert [one.grade for one in qrels([*derived, by_hand], min_confidence=0.5)] == [0]
+    assert [one.grade for one in qrels(derived)] == [3]
+    assert [one.grade for one in qrels(derived[1:])] == [2]
 
 
 def test_f4_people_before_agents_and_newer_before_older() -> None:
-    assert (
-        winning([judgment(0, "validated", "feedback:agent", minutes=9), judgment(3, "validated", "feedback:person")])[
-            0
-        ].relevance
-        == 3
-    )
-    assert winning([judgment(1, "manual", "anna", minutes=1), judgment(2, "manual", "bert", minutes=2)])[0].relevance == 2
+    said = [judgment(0, "validated", "feedback:agent", minutes=9), judgment(3, "validated", "feedback:person")]
+    assert [one.grade for one in qrels(said)] == [3]
+    said = [judgment(1, "manual", "anna", minutes=1), judgment(2, "manual", "bert", minutes=2)]
+    assert [one.grade for one in qrels(said)] == [2]
 
 
 def test_f4_a_judgment_by_hand_of_another_search_with_the_same_words_wins_too() -> None:

@@ -14,7 +14,6 @@ from made_feedback import at, event, search
 from ringtrue.errors import InputError
 from ringtrue.feedback import (
     Confidence,
-    DetectionRules,
     confidences,
     file_read,
     re_searches,
@@ -194,12 +193,6 @@ def test_f2_re_search_by_cosine_where_an_encoder_is_given(angle, found) -> None:
     assert bool(repeats(*pair, encode=vectors.__getitem__)) is found
 
 
-def test_f2_thresholds_can_be_set() -> None:
-    pair = search("q1", "one two three four"), search("q2", "one two six five", minutes=15)
-    rules = DetectionRules(overlap=0.3, soon=timedelta(minutes=20))
-    assert repeats(*pair, rules=rules) == [("q2", "q1")]
-
-
 def test_f2_scroll_past_is_what_stood_above_a_read_item_and_was_not_read() -> None:
     reads = [event("read_after_search", item, query_id="q1") for item in ("b", "d")]
     found = scroll_pasts([search("q1")], reads)
@@ -240,7 +233,6 @@ def test_f2_reference_is_eight_words_in_a_row() -> None:
     (found,) = told(eight, {"b": TEXT}, searches=[search("q1")])
     assert (found.item_id, found.query_id, found.rank_in_results, found.metadata["words"]) == ("b", "q1", 2, 8)
     assert told("It says: guests who leave after eleven, pay half.", {"b": TEXT}) == []
-    assert told(eight, {"b": TEXT}, rules=DetectionRules(span=9)) == []
 
 
 def test_f2_reference_reports_the_longest_span() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from ringtrue.errors import InputError, Unreachable
 from ringtrue.log import QueryLog, Redactor, living, losses, query_name
-from ringtrue.log.capture import answer_weight, weight
+from ringtrue.log.capture import search_weight, weight
 from ringtrue.log.figures import SIZE, Tally
 from ringtrue.log.rows import Spool
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, Store
@@ -141,7 +141,7 @@ def test_l1_memory_of_the_queue_is_not_underestimated() -> None:
     tracemalloc.stop()
     estimate = sum(map(weight, held))
     assert used <= estimate <= 2.5 * used
-    assert answer_weight("x", ("a",) * 10, {}) < answer_weight("x" * 1000, ("a",) * 10, {"bm25": ("a",)})
+    assert search_weight("x", ("a",) * 10, {}, ()) < search_weight("x" * 1000, ("a",) * 10, {"bm25": ("a",)}, ())
 
 
 @pytest.mark.parametrize(

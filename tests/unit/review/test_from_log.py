@@ -14,11 +14,11 @@ import pytest
 from connectors import faults
 from ringtrue.errors import BadAnswer, CannotDecide, InputError
 from ringtrue.golden import Citation, generate
+from ringtrue.log import exchange
 from ringtrue.records import Document, GoldenSet, Judgment, Query
-from ringtrue.review import ReviewQueue
+from ringtrue.review import LlmGenerator, ReviewQueue
 from ringtrue.review import from_log as harvest
 from ringtrue.review import refresh as steps
-from ringtrue.review.query_generator import LlmGenerator
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store, StoredJudgment, timestamp
 from stores import empty as empty
 
@@ -84,12 +84,11 @@ class TestSearches:
         store.add_queries(
             [search(1, "old", days=40), search(2, "new"), search(3, "asked by an evaluation", is_eval_corpus=True)]
         )
-        since, until = harvest.window(NOW, weeks=4)
-        assert [row.query for row in harvest.searches(store, since=since, until=until)] == ["new"]
+        assert [row.query for row in harvest.searches(store, since=NOW - timedelta(weeks=4), until=NOW)] == ["new"]
         assert len(harvest.searches(store)) == 2
 
     def test_a_log_of_several_batches_is_read_to_its_end(self, store, monkeypatch) -> None:
-        monkeypatch.setattr(harvest, "BATCH", 10)
+        monkeypatch.setattr(exchange, "PAGE", 10)
         store.add_queries(traffic())
         assert len({row.query_id for row in harvest.searches(store)}) == len(traffic())
 
@@ -205,7 +204,7 @@ class TestRefresh:
         assert len(refused.disputes) == 8
         assert store.backlog()["published"] == 0
         queue = ReviewQueue(store)
-        said = queue.said_by("ada")
+        said = {row.item_key: row.grade for row in store.ratings() if row.reviewer == "ada"}
         for key, grade in said.items():
             queue.judge(key, grade, reviewer="ben", now=NOW)
         assert steps.finish(store, proposal, inn()).golden is not None

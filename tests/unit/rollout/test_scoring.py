@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ringtrue.feedback import question_id
 from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.rollout import Feed, Scored
 from ringtrue.rollout.abtest import create_test
-from ringtrue.rollout.scoring import Feed, Scored, drawn_order, feed_for_test, feed_judged, record_on_golden
+from ringtrue.rollout.scoring import drawn_order, feed_for_test, feed_judged, record_on_golden
 from ringtrue.run import evaluate
 from ringtrue.store import LoggedQuery, ShadowRun, Store, StoredJudgment
 

@@ -28,7 +28,6 @@ from ringtrue.rollout.scoring import (
     feed_judged,
     golden_scorer,
     grades_by_words,
-    grades_of,
     has_whole_lists,
     scorer,
 )
@@ -534,13 +533,14 @@ def test_s1_a_test_of_something_else_cannot_be_fed(tmp_path: Path) -> None:
 
 def test_f4_of_several_judgments_the_persons_wins_then_the_newest() -> None:
     later = "2026-03-02T00:00:00+00:00"
-    grades = grades_of(
+    grades = grades_by_words(
+        [LoggedQuery("q", "pool", "web", WHEN)],
         [
             StoredJudgment("q", "a", 3, "manual", WHEN),
             StoredJudgment("q", "a", 0, "implicit", later),
             StoredJudgment("q", "b", 1, "implicit", WHEN),
             StoredJudgment("q", "b", 2, "implicit", later, annotator="other"),
-        ]
+        ],
     )
     assert grades == {"q": {"a": 3, "b": 2}}
 

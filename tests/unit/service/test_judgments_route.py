@@ -8,7 +8,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.feedback import winning
+from ringtrue.feedback import qrels
 from ringtrue.service.routes.judgments import ManualJudgments
 from ringtrue.store import Store, StoredJudgment
 from stores import kind as kind
@@ -36,8 +36,8 @@ def test_a_judgment_by_hand_wins_over_feedback_on_the_same_words(client: TestCli
         found = ok(client.post("/v1/judgments", json=said("eq_1", note="in the first line")), 201)[0]
         assert found["metadata"] == {"note": "in the first line", "query": "Late checkout?", "key": "late checkout"}
         assert (found["source"], found["annotator"]) == ("manual", "local")
-        best = winning(store.judgments())
-    assert [(one.source, one.relevance) for one in best] == [("manual", 3)]
+        best = qrels(store.judgments())
+    assert [(one.source, one.grade) for one in best] == [("manual", 3)]
 
 
 def test_said_again_the_newest_counts_for_the_same_annotator(client: TestClient) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import Store
-from ringtrue.store import copying as module
+from ringtrue.store import store as module
 from store_contents import EXPECTED, FULL_QUERY, PLAIN_QUERY, REPLY, RUN, contents, fill
 
 NOW = "2026-06-30T00:00:00Z"

@@ -14,6 +14,7 @@ from typing import Any
 from ringtrue.rollout import (
     NO_CONSTITUTIONAL,
     change_flag,
+    compared,
     create_test,
     existing_flag,
     feed_for_test,
@@ -23,7 +24,6 @@ from ringtrue.rollout import (
     without_constitutional,
 )
 from ringtrue.rollout.evidence import SINCE
-from ringtrue.rollout.scoring import compared
 from ringtrue.service.demo.guests import Guests
 from ringtrue.service.demo.hotel import BM25, HYBRID, OPERATOR, Hotel
 from ringtrue.store import LoggedQuery, ShadowRun, timestamp

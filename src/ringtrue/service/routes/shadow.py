@@ -11,9 +11,8 @@ from pydantic import Field
 from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource, ShadowSummary
 from ringtrue.errors import MissingInput, nearest
 from ringtrue.log import Redactor
-from ringtrue.rollout import grades_by_words, scorer, shadow_of
+from ringtrue.rollout import compared, grades_by_words, scorer, shadow_of
 from ringtrue.rollout.evidence import shadowed as shadow_features
-from ringtrue.rollout.scoring import compared
 from ringtrue.service.auth import Caller, Reader, Writer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS
