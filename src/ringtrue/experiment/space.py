@@ -13,7 +13,6 @@ import math
 import re
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
@@ -345,8 +344,5 @@ def _distribution(optuna: Any, one: Choice | Range) -> Any:
     return kinds.FloatDistribution(float(one.low), float(one.high), log=one.log, step=one.step)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+def _quiet() -> warnings.catch_warnings[None]:
+    return warnings.catch_warnings(action="ignore")

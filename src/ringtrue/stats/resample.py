@@ -410,11 +410,10 @@ def percentile_growth(
     after: ArrayLike,
     *,
     rng: np.random.Generator,
-    percentile: float = 95,
     alpha: float = 0.05,
     resamples: int = 2_000,
 ) -> PercentileGrowth:
-    """Return the growth of a percentile over queries × passes, with its bootstrap interval at 1 - alpha.
+    """Return the growth of the 95th percentile over queries × passes, with its bootstrap interval at 1 - alpha.
 
     A resample draws queries, the same on both sides, and passes, on each side by itself: a side that was timed in a busy
     moment shows it in some of its passes. The same ``rng`` gives the same answer.
@@ -432,7 +431,7 @@ def percentile_growth(
     queries = len(sides[0])
     if len(sides[1]) != queries or not queries:
         raise InputError(f"cannot pair {queries} timed queries with {len(sides[1])}: time the same queries on both sides")
-    seen = [float(np.percentile(side, percentile)) for side in sides]
+    seen = [float(np.percentile(side, 95)) for side in sides]
     if not (all((side >= 0).all() for side in sides) and seen[0] > 0 and np.isfinite(seen).all()):
         raise InputError(f"a time is negative or unknown, or the percentile was {seen[0]:g}; write milliseconds")
     drawn: list[Floats] = []
@@ -441,7 +440,7 @@ def percentile_growth(
         count = min(rows, resamples - start)
         chosen = rng.integers(0, queries, (count, queries, 1))
         ends = [
-            np.percentile(side[chosen, rng.integers(0, side.shape[1], (count, 1, side.shape[1]))], percentile, axis=(1, 2))
+            np.percentile(side[chosen, rng.integers(0, side.shape[1], (count, 1, side.shape[1]))], 95, axis=(1, 2))
             for side in sides
         ]
         drawn.append(ends[1] / np.maximum(ends[0], seen[0] * LEAST) - 1)

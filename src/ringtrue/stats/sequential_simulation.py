@@ -10,7 +10,7 @@ posterior; neither of these two holds its error when looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -115,35 +115,35 @@ def sequential_differences(
     (100, 3)
     """
     size = (queries, count)
+    sign = -1.0 if shape in ("skewed losses", "rare gains") else 1.0
     if shape == "gaussian":
-        if 1 - abs(mean) < 3 * sd:
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=1 - abs(mean) >= 3 * sd)
         return np.clip(rng.normal(mean, sd, size), -1.0, 1.0)
     if shape in ("skewed gains", "skewed losses"):
-        sign = 1.0 if shape == "skewed gains" else -1.0
         scale = sd / _SKEWED_SD
-        if scale * (1 - _SKEWED_MEAN) > 1 - abs(mean):
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=scale * (1 - _SKEWED_MEAN) <= 1 - abs(mean))
         return np.asarray(mean + sign * scale * (rng.beta(_A, _B, size) - _SKEWED_MEAN))
     if shape == "zero-inflated":
         centre = mean / CHANGED
         half = math.sqrt(3 * max(0.0, (sd**2 + mean**2) / CHANGED - centre**2))
-        if half == 0 or abs(centre) + half > 1:
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=half != 0 and abs(centre) + half <= 1)
         return np.where(rng.random(size) < CHANGED, rng.uniform(centre - half, centre + half, size), 0.0)
     if shape == "discrete":
         changed, tilt = (sd**2 + mean**2) / STEP**2, mean / STEP
-        if changed > 1 or abs(tilt) > changed:
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=changed <= 1 and abs(tilt) <= changed)
         chances = ((changed - tilt) / 2, 1 - changed, (changed + tilt) / 2)
         return np.asarray(rng.choice((-STEP, 0.0, STEP), size, p=chances))
     if shape in ("rare gains", "rare losses"):
         rare = (1 - math.sqrt(max(0.0, 1 - (2 * sd / APART) ** 2))) / 2
-        if 2 * sd > APART or abs(mean) + APART * (1 - rare) > 1:
-            raise _does_not_fit(shape, mean, sd)
-        sign = 1.0 if shape == "rare losses" else -1.0
+        _check_fit(shape, mean, sd, fits=2 * sd <= APART and abs(mean) + APART * (1 - rare) <= 1)
         return np.asarray(mean + sign * APART * (rare - (rng.random(size) < rare)))
     raise InputError(f"cannot use shape = {shape!r}; write {nearest(str(shape), SEQUENTIAL_SHAPES)}")
+
+
+def _check_fit(shape: str, mean: float, sd: float, *, fits: bool) -> None:
+    if not fits:
+        said = f"mean {mean:g} and standard deviation {sd:g} leave −1 to 1"
+        raise InputError(f"{shape} differences with {said}; use a smaller sd")
 
 
 def first_decisions(
@@ -224,7 +224,8 @@ def sequential_rates(
     for shape in shapes:
         found: dict[tuple[Method, bool], list[Decisions]] = {}
         rng = np.random.default_rng([seed, SEQUENTIAL_SHAPES.index(shape) if shape in SEQUENTIAL_SHAPES else 0])
-        for count in _parts(simulations):
+        for start in range(0, simulations, PART):
+            count = min(PART, simulations - start)
             for gain in (False, True):
                 differences = sequential_differences(shape, plan.delta if gain else 0.0, most, count, rng, sd=sd)
                 for method in METHODS:
@@ -232,19 +233,10 @@ def sequential_rates(
         for method in METHODS:
             null, null_after = (np.concatenate(part) for part in zip(*found[method, False]))
             codes, after = (np.concatenate(part) for part in zip(*found[method, True]))
-            rates.append(
-                SequentialRate(
-                    shape=shape,
-                    method=method,
-                    false_accept=float((null == TREATMENT).mean()),
-                    power=float((codes == TREATMENT).mean()),
-                    missed=float((codes == CONTROL).mean()),
-                    queries_without=float(null_after.mean()),
-                    queries_with=float(after.mean()),
-                    most=most,
-                    simulations=simulations,
-                )
+            false, power, missed, without, with_gain = (
+                float(found.mean()) for found in (null == TREATMENT, codes == TREATMENT, codes == CONTROL, null_after, after)
             )
+            rates.append(SequentialRate(shape, method, false, power, missed, without, with_gain, most, simulations))
     return tuple(rates)
 
 
@@ -331,11 +323,3 @@ def peeking_rate(*, seed: int = 0, simulations: int = 500, most: int = 300, succ
         if not undecided.any():
             break
     return accepted / simulations
-
-
-def _parts(simulations: int) -> Iterator[int]:
-    return (min(PART, simulations - start) for start in range(0, simulations, PART))
-
-
-def _does_not_fit(shape: str, mean: float, sd: float) -> InputError:
-    return InputError(f"{shape} differences with mean {mean:g} and standard deviation {sd:g} leave −1 to 1; use a smaller sd")

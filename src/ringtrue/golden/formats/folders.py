@@ -15,8 +15,19 @@ from typing import Any
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.formats import Place, field_of, read_json
 from ringtrue.formats import write_text as write_file
-from ringtrue.golden.formats.draft import Draft, Header, read_header, undeclared, write_header
-from ringtrue.golden.formats.fields import Complaints, Record, document_of, json_lines, object_in, said
+from ringtrue.golden.formats.fields import (
+    Complaints,
+    Draft,
+    Header,
+    Record,
+    document_of,
+    json_lines,
+    object_in,
+    read_header,
+    said,
+    undeclared,
+    write_header,
+)
 from ringtrue.records import GoldenSet, Judgment, Query
 
 MANIFEST = "golden.json"
@@ -38,11 +49,25 @@ def read_manifest(folder: Path) -> tuple[Record, Place]:
     return object_in(read_json(path), place, "write one object with 'id', 'format' and 'queries'"), place
 
 
-def read_front(folder: Path, draft: Draft, *, corpus: str | None = CORPUS) -> tuple[Record, Place, Header]:
-    """Return what ``golden.json`` says, where, and as a header; documents go to the draft, from ``corpus`` if it names none."""
+def read_front(
+    folder: Path,
+    draft: Draft,
+    *,
+    corpus: str | None = CORPUS,
+    profile: str = "general",
+    read: Callable[[Path, Draft], None] | None = None,
+) -> tuple[Record, Place, Header]:
+    """Return what ``golden.json`` says, where, and as a header.
+
+    Documents go to the draft, from ``corpus`` if it names none; ``read`` reads those that are not kept as a corpus file is.
+    """
     record, place = read_manifest(folder)
-    header = read_header(record, place, name=folder.name, structure=STRUCTURE)
-    read_corpora(record, place, folder, draft, header, default=corpus)
+    header = read_header(record, place, name=folder.name, structure=STRUCTURE, profile=profile)
+    if read is None:
+        read_corpora(record, place, folder, draft, header, default=corpus)
+    else:
+        for path in corpus_paths(record, place, folder, default=corpus).values():
+            read(path, draft)
     return record, place, header
 
 
@@ -83,10 +108,11 @@ def read_documents(path: Path, draft: Draft, *, belongs: tuple[str, str] | None 
             document = document_of(record, place, id=name, text="text")
             if belongs is not None:
                 field, value = belongs
-                document = replace(document, metadata={**document.metadata, field: document.metadata.get(field, value)})
-                if document.metadata[field] != value:
-                    problem = f"{document.metadata[field]!r:.80} in the file of '{value}'"
-                    raise place.at(field).error(problem, f"write '{value}' or move the document to its own file")
+                own = document.metadata.get(field, value)
+                document = replace(document, metadata={**document.metadata, field: value})
+                if own != value:
+                    cure = f"write '{value}' or move the document to its own file"
+                    raise place.at(field).error(f"{own!r:.80} in the file of '{value}'", cure)
             draft.add_document(document, place)
 
 
@@ -115,13 +141,7 @@ class Layout:
         if not path.is_dir():
             self._read_queries(path, draft, 1)
             return draft.finish(undeclared(path.stem, profile=self.profile))
-        record, place = read_manifest(path)
-        header = read_header(record, place, name=path.name, structure=STRUCTURE, profile=self.profile)
-        if self.read_corpus is None:
-            read_corpora(record, place, path, draft, header, default=self.corpus)
-        else:
-            for corpus in corpus_paths(record, place, path, default=self.corpus).values():
-                self.read_corpus(corpus, draft)
+        record, place, header = read_front(path, draft, corpus=self.corpus, profile=self.profile, read=self.read_corpus)
         queries = path / field_of(record, "queries", str, place, default=self.queries)
         if not queries.exists():
             raise MissingInput(f"{place.at('queries')}: there is no '{queries.name}' in {path}; put the queries there")

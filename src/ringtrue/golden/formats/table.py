@@ -31,8 +31,7 @@ from ringtrue.formats import (
     read_json,
     read_text,
 )
-from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade, object_in, said
+from ringtrue.golden.formats.fields import Complaints, Draft, Record, alike, as_id, grade, object_in, said
 from ringtrue.golden.formats.folders import judged, write_json, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -192,15 +191,12 @@ def _check_ungraded(path: Path, records: list[Record]) -> None:
 
 def _constant_columns(records: list[Record]) -> set[str]:
     """Return the columns that have one value (or none) per query throughout the table."""
-    columns = {name for record in records for name in record}
-    seen: dict[tuple[str, str], Any] = {}
-    varying: set[str] = set()
+    constant = {name for record in records for name in record}
+    first: dict[str, Record] = {}
     for record in records:
-        for name in columns - varying:
-            value = record.get(name)
-            if seen.setdefault((str(record.get("query_id")), name), value) != value:
-                varying.add(name)
-    return columns - varying
+        known = first.setdefault(str(record.get("query_id")), record)
+        constant = {name for name in constant if known.get(name) == record.get(name)}
+    return constant
 
 
 def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -> None:
@@ -294,7 +290,8 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
 
     columns, rows = _table(golden)
     kinds = {name: _sql_type([row[name] for row in rows if row.get(name) is not None]) for name in columns}
-    named = ", ".join(f"{_quoted(name)} {kind}" for name, kind in kinds.items())
+    names = [name.replace('"', '""') for name in columns]
+    named = ", ".join(f'"{name}" {kind}' for name, kind in zip(names, kinds.values(), strict=True))
     cells = [[_stored(row.get(name), kinds[name]) for name in columns] for row in rows]
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_duckdb() as connection:
@@ -310,16 +307,12 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
 
 
 def _sql_type(values: list[Any]) -> str:
-    kinds = list({type(value) for value in values})
-    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kinds[0], "VARCHAR") if len(kinds) == 1 else "VARCHAR"
+    kinds = {type(value) for value in values}
+    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kinds.pop(), "VARCHAR") if len(kinds) == 1 else "VARCHAR"
 
 
 def _stored(value: Any, kind: str) -> Any:
     return value if value is None or kind != "VARCHAR" else _cell(value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def read_dict(path: Path, complaints: Complaints) -> GoldenSet:
