@@ -17,7 +17,7 @@ import numpy as np
 from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueError, SpecError
 from ringtrue.experiment import outcome
 from ringtrue.experiment.outcome import Impossible, Sweep, Trial
-from ringtrue.experiment.space import Point, Range, Space, Walk, walk
+from ringtrue.experiment.space import Point, Range, Space, Walk, next_point, walk
 from ringtrue.experiment.trials import Bench, CollectionFor, TrialJournal
 from ringtrue.golden import leakage, split, version_name
 from ringtrue.measures import Measure, average
@@ -171,8 +171,8 @@ def _trials(points: Walk, bench: Bench, progress: Callable[[int], None] | None) 
     tried: list[Trial] = []
     impossible: list[Impossible] = []
     problem: RingtrueError | None = None
-    point = next(points, None)
-    while point is not None:
+    reached: float | None = None
+    while (point := next_point(points, reached)) is not None:
         value = math.nan
         try:
             values, reused = bench.values(point)
@@ -189,10 +189,7 @@ def _trials(points: Walk, bench: Bench, progress: Callable[[int], None] | None) 
                 tried.append(Trial(len(tried) + 1, point, value, values, reused))
         if progress is not None:
             progress(1)
-        try:
-            point = points.send(None if math.isnan(value) else up * value)
-        except StopIteration:
-            break
+        reached = None if math.isnan(value) else up * value
     if not tried:
         raise problem or CannotDecide(f"{impossible[0].reason}, nor at any other point; choose another measure")
     return tried, impossible

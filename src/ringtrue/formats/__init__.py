@@ -82,7 +82,7 @@ def read_run(path: str | Path, *, kind: str | None = None) -> Run:
     found = kind_of(place, kind)
     if found != "trec":
         return table.run_from(table.rows_of(place, found), place)
-    return _bulk(place) or trec.read_run(place)
+    return _columns(place) or trec.read_run(place)
 
 
 def _run_folder(folder: Path) -> Run:
@@ -100,12 +100,13 @@ def _run_folder(folder: Path) -> Run:
     )
 
 
-def _bulk(path: Path) -> Run | None:
+def _columns(path: Path) -> Run | None:
+    """Return a large run read as columns; None if it is small, unusual or unreadable, which the strict reader explains."""
     from ringtrue.formats import bulk
 
     if str(path) == STDIN or not path.is_file() or path.stat().st_size < (BULK // 8 if path.suffix == ".gz" else BULK):
         return None
-    with contextlib.suppress(OSError):  # the strict reader says why
+    with contextlib.suppress(OSError):
         return bulk.read_run(path)
     return None
 

@@ -180,16 +180,14 @@ def known_item(
     base = existing or GoldenSet(
         id, "0.1.0", (), (), description=CONFIRM, profile="known-item", relevance_threshold=1, created_at=created_at
     )
-    named: dict[str, list[Document]] = {}
+    bearers: dict[str, tuple[str, list[str]]] = {}
     for document in documents:
-        named.setdefault(normalise(name(document)), []).append(document)
-    unnamed = tuple(document.doc_id for document in named.pop("", []))
-    rows = [
-        Row(name(bearers[0]), {document.doc_id: base.relevance_threshold for document in bearers}) for bearers in named.values()
-    ]
+        bearers.setdefault(normalise(name(document)), (name(document), []))[1].append(document.doc_id)
+    _, unnamed = bearers.pop("", ("", []))
+    rows = [Row(text, dict.fromkeys(ids, base.relevance_threshold)) for text, ids in bearers.values()]
     made = rewrite(base, rows, source=SOURCE, prefix="known", documents=documents)
-    shared = tuple(tuple(d.doc_id for d in bearers) for bearers in named.values() if len(bearers) > 1)
-    return KnownItems(made.golden, made.written, made.kept, unnamed, shared)
+    shared = tuple(tuple(ids) for _, ids in bearers.values() if len(ids) > 1)
+    return KnownItems(made.golden, made.written, made.kept, tuple(unnamed), shared)
 
 
 @dataclass(frozen=True, slots=True)

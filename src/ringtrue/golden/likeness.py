@@ -113,16 +113,15 @@ def pairs_of(queries: Sequence[Query], *, scope: str | None = None) -> list[Pair
         groups.setdefault(repr(query.metadata.get(scope)) if scope else "", []).append(query)
     found = []
     for group in groups.values():
-        texts = [_asked(query) for query in group]
+        turns = [query.metadata.get("transcript_context") for query in group]
+        texts = [
+            " ".join([*map(str, before), query.text]) if isinstance(before, list) else query.text
+            for query, before in zip(group, turns, strict=True)
+        ]
         for first, second, similarity in near_duplicates(texts):
             same = normalise(texts[first]) == normalise(texts[second])
             found.append(Pair(group[first].query_id, group[second].query_id, similarity, same))
     return found
-
-
-def _asked(query: Query) -> str:
-    turns = query.metadata.get("transcript_context")
-    return " ".join([*map(str, turns), query.text]) if isinstance(turns, list) else query.text
 
 
 def words(text: str) -> list[str]:

@@ -370,16 +370,14 @@ def propose(
         raise InputError(f"{count} new queries are none; propose 1 or more")
     fresh = [question for question in _unknown(golden, asked.questions, left or {}) if fit(question)]
     chosen = choose(fresh, count, against=[query.text for query in golden.queries])
-    new = tuple(_query(question) for question in chosen)
+    new = tuple(
+        Query(id_from_text(PREFIX, one.text), one.text, {"intent": one.intent} if one.intent != NO_VALUE else {})
+        for one in chosen
+    )
     retire = _least_asked(golden, asked)[: len(new)]
     name = version_name(golden)
     made = "\0".join([name, *sorted(query.query_id for query in new), *sorted(retire)])
     return Proposal(f"{name}+{hashlib.sha256(made.encode()).hexdigest()[:8]}", name, new, chosen, retire)
-
-
-def _query(question: Question) -> Query:
-    facts = {"intent": question.intent} if question.intent != NO_VALUE else {}
-    return Query(id_from_text(PREFIX, question.text), question.text, facts)
 
 
 def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, str]) -> list[Question]:

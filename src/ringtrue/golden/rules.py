@@ -116,16 +116,15 @@ def required_fields(subject: Subject) -> Problems:
         yield _error("", "the set has no id", "give it one")
     if not golden.queries:
         yield _error("", "the set has no query", "add queries")
-    for query in golden.queries:
-        if not query.query_id.strip():
-            yield _error("", f"the query '{query.text:.60}' has no id", "give it one")
-        if not query.text.strip():
-            yield _error(query.query_id, "the query has no text", "write what a user would ask")
-    for document in golden.documents:
-        if not document.doc_id.strip():
-            yield _error("", f"the document '{document.title or document.text:.60}' has no id", "give it one")
-        if not document.text.strip() and not document.title.strip():
-            yield _warning(document.doc_id, "the document has neither title nor text", "write its text or remove it")
+    things = [("query", query.query_id, query.text) for query in golden.queries]
+    things += [("document", document.doc_id, document.title.strip() or document.text) for document in golden.documents]
+    for what, name, text in things:
+        if not name.strip():
+            yield _error("", f"the {what} '{text:.60}' has no id", "give it one")
+        if not text.strip() and what == "query":
+            yield _error(name, "the query has no text", "write what a user would ask")
+        elif not text.strip():
+            yield _warning(name, "the document has neither title nor text", "write its text or remove it")
 
 
 def semantic_version(subject: Subject) -> Problems:
@@ -140,10 +139,10 @@ def semantic_version(subject: Subject) -> Problems:
 def unique_ids(subject: Subject) -> Problems:
     """No id stands for two things, no pair is judged twice."""
     golden = subject.golden
-    for query_id in _repeated(query.query_id for query in golden.queries):
-        yield _error(query_id, "the query id is given twice", "give each query its own id")
-    for doc_id in _repeated(document.doc_id for document in golden.documents):
-        yield _error(doc_id, "the document id is given twice", "give each document its own id")
+    queries, documents = [query.query_id for query in golden.queries], [document.doc_id for document in golden.documents]
+    for what, names in (("query", queries), ("document", documents)):
+        for name in _repeated(names):
+            yield _error(name, f"the {what} id is given twice", f"give each {what} its own id")
     for query_id, judgments in subject.judged.items():
         for doc_id in _repeated(judgment.doc_id for judgment in judgments):
             grades = [str(grade) for grade in sorted(one.grade for one in judgments if one.doc_id == doc_id)]

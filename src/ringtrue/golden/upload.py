@@ -373,32 +373,31 @@ def _unpack(upload: _Upload) -> list[str]:
     # Each entry of the list of files begins so; the list is not built before it is known to be short.
     if upload.content.count(b"PK\x01\x02") > 2 * MEMBERS:
         raise upload.place.error(f"holds more than {MEMBERS} files", f"zip only {_WANTED}")
-    found: dict[str, str] = {}
+    found: dict[str, zipfile.ZipInfo] = {}
     left = upload.limits.unpacked
     with zipfile.ZipFile(io.BytesIO(upload.content)) as archive:
         for info in archive.infolist():
             name = _member(info, upload.place)
-            if name is None:
-                continue
             if name in found:
                 raise upload.place.error(f"holds '{name}' twice", "keep one of the two")
-            found[name] = info.filename[: -len(name)]
-            if len(found) > MEMBERS:
-                raise upload.place.error(f"holds more than {MEMBERS} files", f"zip only {_WANTED}")
+            if name is not None:
+                found[name] = info
+        if len(found) > MEMBERS:
+            raise upload.place.error(f"holds more than {MEMBERS} files", f"zip only {_WANTED}")
+        if len({info.filename.removesuffix(name) for name, info in found.items()}) > 1:
+            raise upload.place.error("holds files of several folders", f"zip only {_WANTED}")
+        for name, info in found.items():
             target = upload.own / name
             target.parent.mkdir(exist_ok=True)
             with archive.open(info) as packed, target.open("wb") as file:
-                start = b""
-                while block := packed.read(_BLOCK):
-                    start = start or block[:4]
-                    left -= len(block)
+                # In blocks: a few bytes may stand for gigabytes.
+                for block in iter(lambda: packed.read(_BLOCK), b""):
+                    left -= file.write(block)
                     if left < 0:
                         problem = f"holds more than {upload.limits.unpacked:,} bytes when unpacked"
                         raise upload.place.error(problem, "send a part of the set")
-                    file.write(block)
-            _refuse_archive(start, Place(f"{upload.name}/{name}"))
-    if len(set(found.values())) > 1:
-        raise upload.place.error("holds files of several folders", f"zip only {_WANTED}")
+            with target.open("rb") as file:
+                _refuse_archive(file.read(4), Place(f"{upload.name}/{name}"))
     return list(found)
 
 

@@ -87,7 +87,10 @@ def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_quer
         golden = formats.read(place, complaints=complaints)
     except InputError as problem:
         complaints.found.append(formats.Complaint("", str(problem)))
-    unread = [_unreadable(complaint) for complaint in complaints.found]
+    unread = []
+    for one in complaints.found:
+        message, _, cure = one.message.removeprefix(f"{one.place}: ").rpartition("; ")
+        unread.append(GoldenProblem("error", "readable", one.place, message or one.message, cure if message else "mend it"))
     if golden is None:
         return Report(tuple(unread), {}, "unknown", ("readable",))
     found = corpus_hash(golden.documents) if golden.documents else golden.corpus_hash
@@ -102,11 +105,6 @@ def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_quer
         notes=tuple(complaints.notes),
         how_to_confirm=formats.how_to_confirm(place),
     )
-
-
-def _unreadable(complaint: formats.Complaint) -> GoldenProblem:
-    message, _, cure = complaint.message.removeprefix(f"{complaint.place}: ").rpartition("; ")
-    return GoldenProblem("error", "readable", complaint.place, message or complaint.message, cure if message else "mend it")
 
 
 def figures(subject: Subject) -> dict[str, Any]:

@@ -222,9 +222,8 @@ class ColdStart:
 def cold_start(answers: Answers, qrels: Judgments, cold: Collection[str], *, rel: int | None = None) -> ColdStart:
     """Return MRR over the cold queries, over the others, and their ratio (nan if either is not defined)."""
     scores = score(answers, qrels, ["RR"], rel=rel)
-    values = dict(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
-    first = _mean(value for query_id, value in values.items() if query_id in cold)
-    later = _mean(value for query_id, value in values.items() if query_id not in cold)
+    values = list(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
+    first, later = (_mean(value for name, value in values if (name in cold) == is_cold) for is_cold in (True, False))
     return ColdStart(first, later, share(first, later))
 
 

@@ -227,10 +227,8 @@ def as_qrels(judgments: Judgments) -> Qrels:
     """Return judgments as a table, from a table, a golden set or ``{query: {document: grade}}``."""
     if isinstance(judgments, Qrels):
         return judgments
-    if isinstance(judgments, GoldenSet):
-        return judgments.qrels
-    if isinstance(judgments, Mapping):
-        return Qrels.from_dict(judgments)
+    if isinstance(judgments, GoldenSet | Mapping):
+        return judgments.qrels if isinstance(judgments, GoldenSet) else Qrels.from_dict(judgments)
     kind = type(judgments).__name__
     raise InputError(f"judgments cannot be a {kind}; pass Qrels, a GoldenSet or {{query: {{document: grade}}}}")
 
@@ -346,11 +344,8 @@ class Scores:
         if self.upper is None:
             raise InputError("bounds were not computed; call score(…, unjudged='bounds')")
         both = zip(self.measures, self.values, self.upper, strict=True)
-        found = {}
-        for measure, irrelevant, relevant in both:
-            low, high = sorted((average(measure, irrelevant), average(measure, relevant)))
-            found[str(measure)] = low, high
-        return found
+        ends = {str(measure): sorted(average(measure, row) for row in rows) for measure, *rows in both}
+        return {name: (low, high) for name, (low, high) in ends.items()}
 
     @cached_property
     def per_query(self) -> dict[str, dict[str, float]]:

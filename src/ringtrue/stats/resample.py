@@ -137,7 +137,8 @@ def _drawn(values: Floats, rng: np.random.Generator, resamples: int) -> Ints:
     unit = np.zeros((queries, values.shape[1]), dtype=np.float32)
     unit[: len(values)] = values / scale
     bound = (np.abs(values.sum(axis=0) / scale) - TIED_SUMS).astype(np.float32)
-    table = _signs_of_bytes()
+    # The eight signs that each byte stands for.
+    table = 1 - 2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
     extreme = np.zeros(values.shape[1], dtype=np.int64)
     rows = block_rows(*unit.shape)
     # One buffer for all blocks: fresh memory for each costs more than the product.
@@ -148,12 +149,6 @@ def _drawn(values: Floats, rng: np.random.Generator, resamples: int) -> Ints:
         sums = product(signs.reshape(-1, queries), unit)
         extreme += (np.abs(sums, out=sums) >= bound).sum(axis=0)
     return extreme
-
-
-def _signs_of_bytes() -> Singles:
-    """The eight signs that each byte stands for."""
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    return (1 - 2 * bits.astype(np.float32)).astype(np.float32)
 
 
 Method = Literal["bca", "percentile", "studentised"]

@@ -18,21 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.stats import sequential
 from ringtrue.stats.columns import Bools, Floats, check_resamples
-from ringtrue.stats.sequential import (
-    BURN_IN,
-    CERTAIN,
-    DEFAULT_PLAN,
-    SequentialPlan,
-    growth,
-    probability_better,
-    rich_from,
-    rich_gamblers,
-    sequence_bet,
-    sprt_bet,
-    variance_so_far,
-    wald_bounds,
-)
+from ringtrue.stats.sequential import CERTAIN, DEFAULT_PLAN, SequentialPlan, probability_better
 
 SequentialShape = Literal["gaussian", "skewed gains", "skewed losses", "zero-inflated", "discrete", "rare gains", "rare losses"]
 SEQUENTIAL_SHAPES: tuple[SequentialShape, ...] = get_args(SequentialShape)
@@ -162,16 +150,16 @@ def first_decisions(
     values = np.asarray(differences, dtype=np.float64)
     queries, count = values.shape
     codes, after = np.full(count, CONTINUE, dtype=np.int8), np.full(count, queries, dtype=np.int64)
-    rich = rich_gamblers(plan) if method == "sprt" else (rich_from(plan),) * 2
-    stake = {"sprt": sprt_bet, "confidence sequence": sequence_bet}.get(method)
+    rich = sequential.rich_gamblers(plan) if method == "sprt" else (sequential.rich_from(plan),) * 2
+    stake = {"sprt": sequential.sprt_bet, "confidence sequence": sequential.sequence_bet}.get(method)
     still = np.arange(count)
     total, squares, gain, none = (np.zeros(count) for _ in range(4))
     for row in range(queries):
         seen = values[row, still]
         if stake is not None:
             bet = stake(row, total, squares, plan)
-            gain = np.where(gain < rich[0], gain + growth(bet, seen, 0.0), gain)
-            none = np.where(none < rich[1], none + growth(bet, -seen, -plan.delta), none)
+            gain = np.where(gain < rich[0], gain + sequential.growth(bet, seen, 0.0), gain)
+            none = np.where(none < rich[1], none + sequential.growth(bet, -seen, -plan.delta), none)
         total += seen
         squares += seen * seen
         proven = gain >= rich[0], none >= rich[1]
@@ -191,13 +179,13 @@ def first_decisions(
 
 def _beyond(method: Method, n: int, total: Floats, squares: Floats, plan: SequentialPlan, sd: float) -> tuple[Bools, Bools]:
     """Return which ratios have left Wald's bounds after n differences, upwards and downwards."""
-    upper, lower = wald_bounds(plan)
+    upper, lower = sequential.wald_bounds(plan)
     if method == "no variance":
         ratio = total - n * plan.delta**2 / 2
     else:
-        variance = sd**2 if method == "sprt, sigma known" else variance_so_far(n, total, squares)
+        variance = sd**2 if method == "sprt, sigma known" else sequential.variance_so_far(n, total, squares)
         ratio = plan.delta / variance * (total - n * plan.delta / 2)
-    burnt_in = method != "sprt" or n >= BURN_IN
+    burnt_in = method != "sprt" or n >= sequential.BURN_IN
     return (ratio >= upper) & burnt_in, (ratio <= lower) & burnt_in
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import Place, field_of, lines, read_qrels, read_text
-from ringtrue.golden.formats.fields import Complaints, Draft, QueryFields, Record, json_lines, said, undeclared, write_header
+from ringtrue.golden.formats import fields
+from ringtrue.golden.formats.fields import Complaints, Draft, QueryFields, Record
 from ringtrue.golden.formats.folders import (
     CORPUS,
     MANIFEST,
@@ -48,7 +49,7 @@ def read_beir(path: Path, complaints: Complaints, *, split: str | None = None) -
     _read_judgments(parts[split], draft)
     mine = {query_id for query_id, _ in draft.judgments}
     elsewhere = {query for name, part in parts.items() if name != split for query in read_qrels(part).query_ids} - mine
-    for here, row in json_lines(path / field_of(record, "queries", str, place, default=QUERIES), complaints):
+    for here, row in fields.json_lines(path / field_of(record, "queries", str, place, default=QUERIES), complaints):
         with complaints.about(here):
             query = BEIR_QUERY.read(row, here)
             if query.query_id not in elsewhere:
@@ -82,7 +83,7 @@ def write_beir(golden: GoldenSet, path: Path) -> None:
     if golden.documents:
         write_documents(golden, path / CORPUS)
     queries = (
-        {"_id": query.query_id, "text": query.text} | said(metadata=dict(query.metadata), negative=query.negative)
+        {"_id": query.query_id, "text": query.text} | fields.said(metadata=dict(query.metadata), negative=query.negative)
         for query in golden.queries
     )
     write_json_lines(queries, path / QUERIES)
@@ -90,7 +91,7 @@ def write_beir(golden: GoldenSet, path: Path) -> None:
     split = golden.metadata.get(SPLIT, DEFAULT_SPLIT)
     name = split if isinstance(split, str) and split.replace("_", "").replace("-", "").isalnum() else DEFAULT_SPLIT
     write_text(COLUMNS + "".join(rows), path / QRELS / f"{name}.tsv")
-    write_json(write_header(golden, structure=STRUCTURE, with_source=True) | {"format": "beir"}, path / MANIFEST)
+    write_json(fields.write_header(golden, structure=STRUCTURE, with_source=True) | {"format": "beir"}, path / MANIFEST)
 
 
 def _tabbed(name: str) -> str:
@@ -114,7 +115,7 @@ def read_trec(path: Path, complaints: Complaints) -> GoldenSet:
     draft = Draft(complaints)
     if not path.is_dir():
         _read_judgments(path, draft, with_queries=True)
-        return draft.finish_undeclared(undeclared(path.stem))
+        return draft.finish_undeclared(fields.undeclared(path.stem))
     record, place, header = read_front(path, draft, corpus=None)
     topics = path / field_of(record, "queries", str, place) if "queries" in record else _only(path, "topics")
     qrels = _only(path, "qrels")
@@ -174,13 +175,15 @@ def write_trec(golden: GoldenSet, path: Path) -> None:
     if path.suffix:
         write_text("".join(rows), path)
         return
-    told = any(_told(query) for query in golden.queries)
-    topics = "".join((_marked_up if told else _on_one_line)(query) for query in golden.queries)
-    write_text(topics, path / ("topics.xml" if told else "topics.tsv"))
+    if any(_told(query) for query in golden.queries):
+        write_text("".join(map(_marked_up, golden.queries)), path / "topics.xml")
+    else:
+        topics = (f"{_word(query.query_id)}\t{' '.join(query.text.split())}\n" for query in golden.queries)
+        write_text("".join(topics), path / "topics.tsv")
     write_text("".join(rows), path / "qrels.txt")
     # The documents stay behind, so their hash is all that will tell which corpus was meant.
     elsewhere = replace(golden, documents=())
-    write_json(write_header(elsewhere, structure=STRUCTURE, with_source=True) | {"format": "trec"}, path / MANIFEST)
+    write_json(fields.write_header(elsewhere, structure=STRUCTURE, with_source=True) | {"format": "trec"}, path / MANIFEST)
 
 
 def _told(query: Query) -> Record:
@@ -193,10 +196,6 @@ def _marked_up(query: Query) -> str:
     return (
         "<top>\n" + "".join(f"<{tag}>{html.escape(text, quote=False)}</{tag}>\n" for tag, text in fields.items()) + "</top>\n"
     )
-
-
-def _on_one_line(query: Query) -> str:
-    return f"{_word(query.query_id)}\t{' '.join(query.text.split())}\n"
 
 
 def _word(text: str) -> str:

@@ -26,29 +26,8 @@ from ringtrue.formats import (
     read_yaml,
     yaml_text,
 )
-from ringtrue.golden.formats.fields import (
-    Complaints,
-    Draft,
-    Header,
-    QueryFields,
-    Record,
-    as_id,
-    check_keys,
-    document_of,
-    facts_of,
-    grade,
-    grade_of,
-    id_of,
-    ids_of,
-    object_in,
-    objects,
-    optional_text,
-    plain,
-    read_header,
-    said,
-    spread,
-    write_header,
-)
+from ringtrue.golden.formats import fields
+from ringtrue.golden.formats.fields import Complaints, Draft, Header, QueryFields, Record
 from ringtrue.golden.formats.folders import judged, read_corpora, write_documents, write_json, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -69,15 +48,15 @@ def read_dataset(path: Path, complaints: Complaints) -> GoldenSet:
 
 def parsed_dataset(record: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
     """Return the set in a JSON value; ``folder`` is where a ``corpus`` it names may lie, and without one it may name none."""
-    record = object_in(record, place, "write one object with 'entities' and 'queries'")
-    header = read_header(record, place, name=name, structure=STRUCTURE)
+    record = fields.object_in(record, place, "write one object with 'entities' and 'queries'")
+    header = fields.read_header(record, place, name=name, structure=STRUCTURE)
     draft = Draft(complaints)
     entities = field_of(record, ENTITIES, list, place, default=[])
-    for here, entity in objects(entities, place.at(ENTITIES), complaints):
+    for here, entity in fields.objects(entities, place.at(ENTITIES), complaints):
         with complaints.about(here):
-            draft.add_document(document_of(entity, here, id="entity_id", named=("entity_type",)), here)
+            draft.add_document(fields.document_of(entity, here, id="entity_id", named=("entity_type",)), here)
     read_corpora(record, place, folder, draft, header)
-    for here, query in objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
+    for here, query in fields.objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_dataset_query(query, here, header, draft)
     # ``listed`` is kept only if it says something that the grade and the threshold do not: a fault to be reported.
@@ -93,20 +72,20 @@ def _read_dataset_query(record: Record, place: Place, header: Header, draft: Dra
     query = DATASET_QUERY.read(record, place)
     expected = field_of(record, "expected_results", dict, place)
     here = place.at("expected_results")
-    check_keys(expected, EXPECTED, here)
+    fields.check_keys(expected, EXPECTED, here)
     unknown = sorted(expected.keys() - set(EXPECTED))
     if unknown:
         raise here.error(f"the field '{unknown[0]}' is not known", f"use {', '.join(EXPECTED)}")
     chunk = {TOP_CHUNK: expected[TOP_CHUNK]} if TOP_CHUNK in expected else {}
     draft.add_query(replace(query, metadata={**query.metadata, **chunk}), place)
     labels = {
-        as_id(doc_id, here): grade(value, here.at("relevance_labels").at(doc_id))
+        fields.as_id(doc_id, here): fields.grade(value, here.at("relevance_labels").at(doc_id))
         for doc_id, value in field_of(expected, "relevance_labels", dict, here, default={}).items()
     }
     details = field_of(expected, "judgment_details", dict, here, default={})
     for doc_id in details:
         field_of(details, doc_id, dict, here.at("judgment_details"))
-    listed = ids_of(expected, "relevant_entities", here, default=[])
+    listed = fields.ids_of(expected, "relevant_entities", here, default=[])
     places = [(doc_id, here.at("relevant_entities").at(index), True) for index, doc_id in enumerate(listed)]
     places += [(doc_id, here.at("relevance_labels").at(doc_id), False) for doc_id in labels if doc_id not in listed]
     for doc_id, at, is_listed in places:
@@ -114,8 +93,8 @@ def _read_dataset_query(record: Record, place: Place, header: Header, draft: Dra
         source = None
         if doc_id in details:
             of_details = here.at("judgment_details").at(doc_id)
-            source = optional_text(details[doc_id], "source", of_details)
-            facts = facts_of(details[doc_id], ("source",), of_details) | facts
+            source = fields.optional_text(details[doc_id], "source", of_details)
+            facts = fields.facts_of(details[doc_id], ("source",), of_details) | facts
         value = labels.get(doc_id, _unlabelled(header.golden.scale))
         draft.add_judgment(Judgment(query.query_id, doc_id, value, source, facts), at)
     stray = sorted(doc_id for doc_id in details if (query.query_id, doc_id) not in draft.judgments)
@@ -134,7 +113,7 @@ def write_dataset(golden: GoldenSet, path: Path) -> None:
 
 def record_of(golden: GoldenSet) -> Record:
     """Return the set as the object that its JSON file holds."""
-    record = write_header(golden, structure=STRUCTURE)
+    record = fields.write_header(golden, structure=STRUCTURE)
     if golden.documents:
         record["entities"] = [_entity(document) for document in golden.documents]
     record["queries"] = [_dataset_row(query, judgments, golden) for query, judgments in judged(golden)]
@@ -145,7 +124,7 @@ def _entity(document: Document) -> Record:
     facts = dict(document.metadata)
     kind = {"entity_type": facts.pop("entity_type")} if "entity_type" in facts else {}
     record: Record = {"entity_id": document.doc_id, **kind, "title": document.title, "content": document.text}
-    return record | said(metadata=facts, tags=list(document.tags))
+    return record | fields.said(metadata=facts, tags=list(document.tags))
 
 
 def _dataset_row(query: Query, judgments: list[Judgment], golden: GoldenSet) -> Record:
@@ -163,8 +142,8 @@ def _dataset_row(query: Query, judgments: list[Judgment], golden: GoldenSet) -> 
     details = {}
     for one in judgments:
         of_judgment = {key: value for key, value in one.metadata.items() if key not in (LISTED, LABELLED)}
-        details[one.doc_id] = said(source=one.source) | spread(of_judgment, ("source",))
-    expected |= said(judgment_details={doc_id: given for doc_id, given in details.items() if given})
+        details[one.doc_id] = fields.said(source=one.source) | fields.spread(of_judgment, ("source",))
+    expected |= fields.said(judgment_details={doc_id: given for doc_id, given in details.items() if given})
     return DATASET_QUERY.write(query, facts) | {"expected_results": expected}
 
 
@@ -199,17 +178,17 @@ def parsed_test_set(document: Any, place: Place, complaints: Complaints, *, name
     A golden data set that somebody wrote in YAML is read as the same in JSON is.
     """
     if isinstance(document, dict) and _is_dataset(document):
-        return parsed_dataset(plain(document, place), place, complaints, name=name, folder=folder)
+        return parsed_dataset(fields.plain(document, place), place, complaints, name=name, folder=folder)
     # A bare list of queries is what people write first; it is a test set that says nothing about itself.
     record = {"queries": document} if isinstance(document, list) else document
     if not isinstance(record, dict):
         raise place.error(f"the file holds {record!r:.40}, not a test set", "write 'queries:' with a list under it")
-    given = {key: plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
-    header = read_header(given | {"queries": []}, place, name=name, structure=TEST_STRUCTURE, profile="test-set")
+    given = {key: fields.plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
+    header = fields.read_header(given | {"queries": []}, place, name=name, structure=TEST_STRUCTURE, profile="test-set")
     draft = Draft(complaints)
     read_corpora(given, place, folder, draft, header)
     relevant = header.threshold or 1
-    for here, query in objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
+    for here, query in fields.objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_test_query(_named(query, _QUERY_NAMES), here, draft, relevant)
     draft.note_ungraded(relevant)
@@ -232,7 +211,7 @@ def _is_dataset(record: Record) -> bool:
 
 def _read_test_query(record: Record, place: Place, draft: Draft, relevant: int) -> None:
     listed = record.get("relevant_docs")
-    given = {key: plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
+    given = {key: fields.plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
     # A query without an id is known by its words, so that the same words are the same query in every file.
     query = TEST_QUERY.read(given, place, default_id=given.get("query_text"))
     draft.add_query(query, place)
@@ -241,31 +220,29 @@ def _read_test_query(record: Record, place: Place, draft: Draft, relevant: int) 
     for index, row in enumerate(field_of(record, "relevant_docs", list, place)):
         here = place.at("relevant_docs").at(index).on(getattr(row, "line", place.line))
         with draft.complaints.about(here):
-            judgment = _named(plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
-            details = facts_of(judgment, JUDGMENT, here)
-            source = optional_text(judgment, "source", here)
+            judgment = _named(fields.plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
+            details = fields.facts_of(judgment, JUDGMENT, here)
+            source = fields.optional_text(judgment, "source", here)
             draft.listed(here, graded="grade" in judgment)
-            value = grade_of(judgment, "grade", here) if "grade" in judgment else relevant
-            draft.add_judgment(Judgment(query.query_id, id_of(judgment, "doc_id", here), value, source, details), here)
+            value = fields.grade_of(judgment, "grade", here) if "grade" in judgment else relevant
+            draft.add_judgment(Judgment(query.query_id, fields.id_of(judgment, "doc_id", here), value, source, details), here)
 
 
 def write_test_set(golden: GoldenSet, path: Path) -> None:
     """Write the set as YAML, or as JSON if the path ends in .json; its documents to ``NAME.corpus.jsonl`` beside it."""
-    record = write_header(golden, structure=TEST_STRUCTURE)
+    record = fields.write_header(golden, structure=TEST_STRUCTURE)
     if golden.documents:
         corpus = path.with_name(f"{path.stem}.corpus.jsonl")
         write_documents(golden, corpus)
         record["corpus"] = corpus.name
-    record["queries"] = [
-        TEST_QUERY.write(query) | {"relevant_docs": [_judgment(judgment) for judgment in judgments]}
-        for query, judgments in judged(golden)
-    ]
+    record["queries"] = []
+    for query, judgments in judged(golden):
+        rows = [
+            {"doc_id": one.doc_id, "grade": one.grade} | fields.said(source=one.source) | fields.spread(one.metadata, JUDGMENT)
+            for one in judgments
+        ]
+        record["queries"].append(TEST_QUERY.write(query) | {"relevant_docs": rows})
     if path.suffix == ".json":
         write_json(record, path)
     else:
         write_text(yaml_text(record), path)
-
-
-def _judgment(judgment: Judgment) -> Record:
-    record = {"doc_id": judgment.doc_id, "grade": judgment.grade} | said(source=judgment.source)
-    return record | spread(judgment.metadata, JUDGMENT)

@@ -16,29 +16,8 @@ from typing import Any
 
 from ringtrue.errors import InputError
 from ringtrue.formats import Place, field_of, read_json
-from ringtrue.golden.formats.fields import (
-    SOURCES,
-    Draft,
-    QueryFields,
-    Record,
-    alike,
-    as_number,
-    check_keys,
-    check_spelling,
-    document_of,
-    facts_of,
-    grade_of,
-    id_of,
-    ids_of,
-    json_lines,
-    legal,
-    object_in,
-    objects,
-    optional_text,
-    said,
-    source_of,
-    spread,
-)
+from ringtrue.golden.formats import fields
+from ringtrue.golden.formats.fields import Draft, QueryFields, Record
 from ringtrue.golden.formats.folders import Layout, judged, read_documents, write_json, write_json_lines
 from ringtrue.memory.hook.files import category_of_folder, scan
 from ringtrue.memory.hook.intents import INTENTS
@@ -55,8 +34,8 @@ GOLD_QUERY = QueryFields("id", "query", (*IDS, "source"), named=("practice_area"
 def _read_gold_query(record: Record, place: Place, draft: Draft, listed: int) -> None:
     name = _name_of_list(record, place)
     query = GOLD_QUERY.read(record, place)
-    source = source_of(record, "source", place)
-    relevant = ids_of(record, name, place)
+    source = fields.source_of(record, "source", place)
+    relevant = fields.ids_of(record, name, place)
     if source is not None and not relevant:
         query = replace(query, metadata={**query.metadata, "source": source})
     draft.add_query(query, place)
@@ -69,7 +48,7 @@ def _name_of_list(record: Record, place: Place) -> str:
     if len(given) == len(IDS):
         raise place.error(f"both '{IDS[0]}' and '{IDS[1]}' are given", "keep one of the two")
     if not given:
-        meant = next((key for key in record if alike(key, IDS)), None)
+        meant = next((key for key in record if fields.alike(key, IDS)), None)
         cure = f"rename '{meant}'" if meant else "add the list of relevant document ids"
         raise place.error(f"the field '{IDS[0]}' (or '{IDS[1]}') is missing", cure)
     return given[0]
@@ -86,7 +65,7 @@ def _gold_rows(golden: GoldenSet) -> Iterator[Record]:
         row = GOLD_QUERY.write(query, facts)
         # Rows with a practice area come from the legal tools that call the list by its longer name.
         row[IDS[1] if "practice_area" in facts else IDS[0]] = [judgment.doc_id for judgment in relevant]
-        yield row | said(source=source)
+        yield row | fields.said(source=source)
 
 
 GOLD_JSONL = Layout("gold-jsonl", "known-item", _read_gold_query, _gold_rows, queries="gold-set.jsonl")
@@ -121,15 +100,15 @@ def _read_memories(path: Path, draft: Draft) -> None:
 
 
 def _memory(path: Path, place: Place) -> Document:
-    record = object_in(read_json(path), place, "write one object with 'id', 'title' and 'content'")
-    facts = facts_of(record, MEMORY, place, named=MEMORY_FACTS)
-    doc_id = id_of(record, "id", place)
+    record = fields.object_in(read_json(path), place, "write one object with 'id', 'title' and 'content'")
+    facts = fields.facts_of(record, MEMORY, place, named=MEMORY_FACTS)
+    doc_id = fields.id_of(record, "id", place)
     if doc_id != path.stem:
         raise place.at("id").error(f"'{doc_id}' is not the name of its file", f"write '{path.stem}' or rename the file")
-    category = legal(field_of(record, "category", str, place), BODY_FIELDS, "category", place.at("category"))
+    category = fields.legal(field_of(record, "category", str, place), BODY_FIELDS, "category", place.at("category"))
     content = field_of(record, "content", dict, place)
-    check_keys(content, BODY_FIELDS[category], place.at("content"))
-    tags = tuple(ids_of(record, "tags", place, default=[]))
+    fields.check_keys(content, BODY_FIELDS[category], place.at("content"))
+    tags = tuple(fields.ids_of(record, "tags", place, default=[]))
     return Document(doc_id, body_of(category, content), field_of(record, "title", str, place), facts, tags)
 
 
@@ -137,7 +116,7 @@ def _read_bench_query(record: Record, place: Place, draft: Draft, listed: int) -
     # The format's first users wrote no ids; the position is the only name such a query has.
     query = BENCH_QUERY.read(record, place, default_id=f"q{draft.position:03d}")
     field_of(record, "transcript_context", list, place, default=[])
-    expected, forbidden = ids_of(record, RELEVANT, place), ids_of(record, IRRELEVANT, place, default=[])
+    expected, forbidden = fields.ids_of(record, RELEVANT, place), fields.ids_of(record, IRRELEVANT, place, default=[])
     draft.add_query(query, place)
     for name, paths, grade, facts in ((RELEVANT, expected, listed, {}), (IRRELEVANT, forbidden, 0, {FORBIDDEN: True})):
         for index, path in enumerate(paths):
@@ -154,7 +133,7 @@ def _doc_id(text: str, draft: Draft, place: Place) -> str:
     doc_id = path.stem if path.suffix == ".json" else path.name
     document = draft.documents.get(doc_id)
     category = document.metadata.get("category") if document is not None else None
-    meant = alike(doc_id, draft.documents) if document is None else None
+    meant = fields.alike(doc_id, draft.documents) if document is None else None
     if meant is not None:
         raise place.error(f"there is no memory '{text}'", f"did you mean '{meant}'?")
     real = PurePosixPath(draft.files.get(doc_id, f"{category}/{doc_id}.json"))
@@ -195,7 +174,7 @@ def _write_memories(golden: GoldenSet, path: Path) -> None:
         content = facts.get("content")
         if not isinstance(content, dict) or body_of(facts["category"], content) != document.text:
             facts["content"] = {BODY_FIELDS[facts["category"]][0]: document.text}
-        record: Record = {"id": document.doc_id, "title": document.title} | spread(facts, MEMORY, named=MEMORY_FACTS)
+        record: Record = {"id": document.doc_id, "title": document.title} | fields.spread(facts, MEMORY, named=MEMORY_FACTS)
         record["tags"] = list(document.tags)
         write_json(record, path / facts["category"] / _file_name(document.doc_id))
 
@@ -214,7 +193,7 @@ MEMORY_BENCH = Layout(
 # ── agent-memory ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SOURCE = "judgmentSource"
-JUDGED_BY = ("manual", "implicit", "bootstrapped", "validated", *SOURCES)
+JUDGED_BY = ("manual", "implicit", "bootstrapped", "validated", *fields.SOURCES)
 CATEGORIES = (
     "trigger-match", "semantic-search", "causal-query", "cross-folder", "intent-specific", "cold-start", "multi-concept",
     "edge-case",
@@ -234,9 +213,9 @@ AGENT_MEMORY_FACTS = (
 
 
 def _read_numbered_memories(path: Path, draft: Draft) -> None:
-    for place, record in json_lines(path, draft.complaints):
+    for place, record in fields.json_lines(path, draft.complaints):
         with draft.complaints.about(place):
-            document = document_of(record, place, id="memoryId", named=AGENT_MEMORY_FACTS)
+            document = fields.document_of(record, place, id="memoryId", named=AGENT_MEMORY_FACTS)
             draft.add_document(replace(document, metadata=_memory_ids(dict(document.metadata), _as_text)), place)
 
 
@@ -244,21 +223,21 @@ def _read_agent_query(record: Record, place: Place, draft: Draft, listed: int) -
     query = AGENT_QUERY.read(record, place)
     facts = _memory_ids(dict(query.metadata), _as_text)
     for name, words in ((SOURCE, JUDGED_BY), ("category", CATEGORIES)):
-        word = optional_text(record, name, place)
+        word = fields.optional_text(record, name, place)
         if word is not None:
-            legal(word, words, name, place.at(name))
-    check_spelling(optional_text(record, "intent", place), INTENTS, "intent", place.at("intent"))
+            fields.legal(word, words, name, place.at(name))
+    fields.check_spelling(fields.optional_text(record, "intent", place), INTENTS, "intent", place.at("intent"))
     source = record.get(SOURCE)
     rows = field_of(record, "judgments", list, place)
     if source is not None and not rows:
         facts[SOURCE] = source
     draft.add_query(replace(query, metadata=facts), place)
-    for here, row in objects(rows, place.at("judgments"), draft.complaints):
+    for here, row in fields.objects(rows, place.at("judgments"), draft.complaints):
         with draft.complaints.about(here):
-            details = facts_of(row, AGENT_JUDGMENT, here, named=AGENT_JUDGMENT_FACTS)
-            own = optional_text({"source": source} | row, "source", here)
-            grade = grade_of(row, "relevance", here)
-            draft.add_judgment(Judgment(query.query_id, id_of(row, "memoryId", here), grade, own, details), here)
+            details = fields.facts_of(row, AGENT_JUDGMENT, here, named=AGENT_JUDGMENT_FACTS)
+            own = fields.optional_text({"source": source} | row, "source", here)
+            grade = fields.grade_of(row, "relevance", here)
+            draft.add_judgment(Judgment(query.query_id, fields.id_of(row, "memoryId", here), grade, own, details), here)
 
 
 def _as_text(value: Any) -> Any:
@@ -281,29 +260,29 @@ def _memory_ids(facts: Mapping[str, Any], change: Callable[[Any], Any]) -> Recor
 
 def _agent_rows(golden: GoldenSet) -> Iterator[Record]:
     for query, mine in judged(golden):
-        facts = _memory_ids(query.metadata, as_number)
+        facts = _memory_ids(query.metadata, fields.as_number)
         shared = {judgment.source for judgment in mine}
         source = next(iter(shared)) if len(shared) == 1 and shared <= {*JUDGED_BY} else None
         if not mine and isinstance(facts.get(SOURCE), str):
             source = facts.pop(SOURCE)
         # What a query is called elsewhere is kept where no reader takes it for one of this format's categories.
         own = "category" not in facts or facts["category"] in CATEGORIES
-        fields = AGENT_QUERY if own else replace(AGENT_QUERY, others=(*AGENT_QUERY.others, "category"))
+        own_fields = AGENT_QUERY if own else replace(AGENT_QUERY, others=(*AGENT_QUERY.others, "category"))
         with_source = source is None and shared != {None}
         rows = [
-            {"memoryId": as_number(one.doc_id), "relevance": one.grade}
+            {"memoryId": fields.as_number(one.doc_id), "relevance": one.grade}
             | ({"source": one.source} if with_source else {})
-            | spread(one.metadata, AGENT_JUDGMENT, named=AGENT_JUDGMENT_FACTS)
+            | fields.spread(one.metadata, AGENT_JUDGMENT, named=AGENT_JUDGMENT_FACTS)
             for one in mine
         ]
-        yield fields.write(query, facts) | {"judgments": rows} | said(judgmentSource=source)
+        yield own_fields.write(query, facts) | {"judgments": rows} | fields.said(judgmentSource=source)
 
 
 def _write_numbered_memories(golden: GoldenSet, path: Path) -> None:
     rows = (
-        {"memoryId": as_number(document.doc_id), "title": document.title, "content": document.text}
-        | spread(_memory_ids(document.metadata, as_number), AGENT_MEMORY_FIELDS, named=AGENT_MEMORY_FACTS)
-        | said(tags=list(document.tags))
+        {"memoryId": fields.as_number(document.doc_id), "title": document.title, "content": document.text}
+        | fields.spread(_memory_ids(document.metadata, fields.as_number), AGENT_MEMORY_FIELDS, named=AGENT_MEMORY_FACTS)
+        | fields.said(tags=list(document.tags))
         for document in golden.documents
     )
     write_json_lines(rows, path)

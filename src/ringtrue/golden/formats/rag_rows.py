@@ -15,25 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.formats import Place, field_of, parse_json
-from ringtrue.golden.formats.fields import (
-    METADATA,
-    NEGATIVE,
-    Complaints,
-    Draft,
-    QueryFields,
-    Record,
-    alike,
-    as_id,
-    grade,
-    ids_of,
-    json_rows,
-    legal,
-    objects,
-    passage_id,
-    said,
-    spread,
-    undeclared,
-)
+from ringtrue.golden.formats import fields
+from ringtrue.golden.formats.fields import Complaints, Draft, QueryFields, Record
 from ringtrue.golden.formats.folders import judged, write_rows
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -59,16 +42,16 @@ RAGAS_WRAPPERS = ("samples", "rows", "data")
 def read_ragas(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a JSON or JSONL file of rows."""
     draft = Draft(complaints)
-    for number, (place, record) in enumerate(json_rows(path, complaints, wrappers=RAGAS_WRAPPERS), 1):
+    for number, (place, record) in enumerate(fields.json_rows(path, complaints, wrappers=RAGAS_WRAPPERS), 1):
         with complaints.about(place):
             _read_row(record, f"r{number}", place, draft)
-    return draft.finish(undeclared(path.stem))
+    return draft.finish(fields.undeclared(path.stem))
 
 
 def _read_row(record: Record, default_id: str, place: Place, draft: Draft) -> None:
     name = _one_of(record, QUESTION, place)
     if name is None:
-        meant = next((key for key in record if alike(key, QUESTION)), None)
+        meant = next((key for key in record if fields.alike(key, QUESTION)), None)
         raise place.error("the field 'user_input' (or 'question') is missing", f"rename '{meant}'" if meant else "add it")
     if not isinstance(record[name], str):
         raise place.at(name).error(f"{record[name]!r:.60} is not one question", "write one row per user turn, as text")
@@ -90,7 +73,7 @@ def _one_of(record: Mapping[str, Any], names: tuple[str, ...], place: Place) -> 
 def _passages(record: Record, names: tuple[str, ...], ids_name: str, place: Place, draft: Draft) -> list[str] | None:
     """Return the ids of the passages of one kind; None if the row says nothing about them."""
     name = _one_of(record, names, place)
-    ids = ids_of(record, ids_name, place) if record.get(ids_name) is not None else None
+    ids = fields.ids_of(record, ids_name, place) if record.get(ids_name) is not None else None
     if name is None or record[name] is None:
         return ids
     texts = field_of(record, name, list, place)
@@ -99,7 +82,7 @@ def _passages(record: Record, names: tuple[str, ...], ids_name: str, place: Plac
             raise place.at(name).at(index).error(f"{text!r:.60} is not a passage", "write its text")
     if ids is not None and len(ids) != len(texts):
         raise place.at(ids_name).error(f"{len(ids)} ids for {len(texts)} passages", "give one id per passage")
-    ids = ids if ids is not None else [passage_id(text) for text in texts]
+    ids = ids if ids is not None else [fields.passage_id(text) for text in texts]
     for doc_id, text in zip(ids, texts, strict=True):
         draft.add_passage(Document(doc_id, text), place)
     return ids
@@ -119,7 +102,7 @@ def write_ragas(golden: GoldenSet, path: Path) -> None:
         for name, ids_name, ids in lists:
             found |= {name: [texts[doc_id] for doc_id in ids]} if all(doc_id in texts for doc_id in ids) else {}
             found[ids_name] = ids
-        return found | spread(facts, RAGAS_QUERY.structure) | said(negative=query.negative)
+        return found | fields.spread(facts, RAGAS_QUERY.structure) | fields.said(negative=query.negative)
 
     write_rows((row(query, judgments) for query, judgments in judged(golden)), path)
 
@@ -132,14 +115,14 @@ KIND = "openinference.span.kind"
 OTHER_SPANS = "spans_of_other_kinds"
 LABELS = {"relevant": 1, "irrelevant": 0, "unrelated": 0, "not relevant": 0, "not_relevant": 0}
 _NUMBERED = re.compile(r"retrieval\.documents\.(\d+)\.(.+)")
-_USED = ("attributes", "annotations", "context", "span_id", METADATA)
+_USED = ("attributes", "annotations", "context", "span_id", fields.METADATA)
 
 
 def read_openinference(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a JSON or JSONL file of spans; spans of other kinds are counted in the set's metadata."""
     draft = Draft(complaints)
     others = 0
-    for number, (place, record) in enumerate(json_rows(path, complaints, wrappers=SPAN_WRAPPERS), 1):
+    for number, (place, record) in enumerate(fields.json_rows(path, complaints, wrappers=SPAN_WRAPPERS), 1):
         with complaints.about(place):
             dotted = {key.removeprefix("attributes."): value for key, value in record.items() if key.startswith("attributes.")}
             attributes = _object(record.get("attributes")) | dotted
@@ -147,7 +130,7 @@ def read_openinference(path: Path, complaints: Complaints) -> GoldenSet:
                 _read_span(record, attributes, f"s{number}", place, draft)
             else:
                 others += 1
-    return draft.finish(undeclared(path.stem, metadata={OTHER_SPANS: others} if others else {}))
+    return draft.finish(fields.undeclared(path.stem, metadata={OTHER_SPANS: others} if others else {}))
 
 
 def _object(value: Any) -> Record:
@@ -175,11 +158,13 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
     if not isinstance(text, str):
         raise here.at("input.value").error(f"{text!r:.60} is not a question", "write its text, or keep RETRIEVER spans only")
     span_id = _find(record, "context.span_id") or record.get("span_id") or default_id
-    query_id = as_id(span_id, place.at("context.span_id"))
+    query_id = fields.as_id(span_id, place.at("context.span_id"))
     annotations = _objects(record.get("annotations") or [], of_annotations, "write a list of annotations", draft)
     others = [item for _, item in annotations if item.get("name") != "relevance"]
     ours = {str(item.get("document_position")): item for _, item in annotations if item.get("name") == "relevance"}
-    facts = _span_facts(record, attributes, others)
+    facts = {key: value for key, value in record.items() if key not in _USED and not key.startswith("attributes.")}
+    rest = {key: value for key, value in attributes.items() if key.split(".")[0] not in ("input", "retrieval") and key != KIND}
+    facts |= _object(record.get(fields.METADATA)) | fields.said(attributes=rest, annotations=others)
     ids: list[str] = []
     judgments: dict[str, Judgment] = {}
     for index, (at, entry) in enumerate(_shown(attributes, here.at(DOCUMENTS), draft)):
@@ -196,7 +181,7 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
         del facts[SHOWN]
     else:
         facts[SHOWN] = ids
-    negative = bool(facts.pop(NEGATIVE, False))
+    negative = bool(facts.pop(fields.NEGATIVE, False))
     draft.add_query(Query(query_id, text, facts, negative), place)
     for judgment in judgments.values():
         draft.add_judgment(judgment, place)
@@ -220,7 +205,7 @@ def _shown(attributes: Record, place: Place, draft: Draft) -> list[tuple[Place, 
 def _objects(value: Any, place: Place, cure: str, draft: Draft) -> list[tuple[Place, Record]]:
     if not isinstance(value, list):
         raise place.error(f"{value!r:.60} is not a list", cure)
-    return list(objects(value, place, draft.complaints))
+    return list(fields.objects(value, place, draft.complaints))
 
 
 def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
@@ -234,7 +219,7 @@ def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
     identity = flat.get("id")
     if identity is None and content is None:
         raise place.error("the document has neither an id nor content", "write document.id")
-    doc_id = as_id(identity, place.at("document.id")) if identity is not None else passage_id(content or "")
+    doc_id = fields.as_id(identity, place.at("document.id")) if identity is not None else fields.passage_id(content or "")
     relevance = flat.get("relevance", facts.pop("relevance", None))
     own_grade = None if relevance is None else _grade(relevance, place.at("relevance"))
     title = facts.pop("title") if isinstance(facts.get("title"), str) else ""
@@ -243,8 +228,8 @@ def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
 
 def _grade(value: Any, place: Place) -> int:
     if isinstance(value, str):
-        return LABELS[legal(value.lower(), LABELS, "relevance label", place)]
-    return grade(value, place)
+        return LABELS[fields.legal(value.lower(), LABELS, "relevance label", place)]
+    return fields.grade(value, place)
 
 
 def _annotated(query_id: str, doc_id: str, annotation: Record, place: Place) -> Judgment:
@@ -252,12 +237,6 @@ def _annotated(query_id: str, doc_id: str, annotation: Record, place: Place) -> 
     kind = annotation.get("annotator_kind")
     source = annotation.get("source", kind.lower() if isinstance(kind, str) else None)
     return Judgment(query_id, doc_id, _grade(value, place), source, _object(annotation.get("metadata")))
-
-
-def _span_facts(record: Record, attributes: Record, other: list[Record]) -> Record:
-    facts = {key: value for key, value in record.items() if key not in _USED and not key.startswith("attributes.")}
-    rest = {key: value for key, value in attributes.items() if key.split(".")[0] not in ("input", "retrieval") and key != KIND}
-    return facts | _object(record.get(METADATA)) | said(attributes=rest, annotations=other)
 
 
 def write_openinference(golden: GoldenSet, path: Path) -> None:
@@ -271,22 +250,22 @@ def _span(query: Query, judgments: list[Judgment], documents: Mapping[str, Docum
     shown = facts.pop(SHOWN, None)
     # Null says that the documents stand there only to carry their annotations.
     facts |= {} if isinstance(shown, list) else {SHOWN: None}
-    facts |= said(negative=query.negative)
+    facts |= fields.said(negative=query.negative)
     listed = [doc_id for doc_id in shown if isinstance(doc_id, str)] if isinstance(shown, list) else []
     ids = list(dict.fromkeys([*listed, *(judgment.doc_id for judgment in judgments)]))
     entries = [_entry(doc_id, documents.get(doc_id)) for doc_id in ids]
     annotations = [
         {"name": "relevance", "document_position": ids.index(judgment.doc_id), "score": judgment.grade}
-        | said(source=judgment.source, metadata=dict(judgment.metadata))
+        | fields.said(source=judgment.source, metadata=dict(judgment.metadata))
         for judgment in judgments
     ]
     attributes = {KIND: "RETRIEVER", "input.value": query.text, DOCUMENTS: entries}
     row = {"context": {"span_id": query.query_id}, "attributes": attributes}
-    return row | said(annotations=annotations, metadata=facts)
+    return row | fields.said(annotations=annotations, metadata=facts)
 
 
 def _entry(doc_id: str, document: Document | None) -> Record:
     if document is None:
         return {"document.id": doc_id}
-    facts = dict(document.metadata) | said(title=document.title)
+    facts = dict(document.metadata) | fields.said(title=document.title)
     return {"document.id": doc_id, "document.content": document.text} | ({"document.metadata": facts} if facts else {})
