@@ -42,7 +42,6 @@ def _records(file: Place) -> Iterator[tuple[int, list[str]]]:
 
 def read_qrels(path: str | Path) -> Qrels:
     """Return the judgments of a TREC qrels file."""
-
     file = Place(str(path))
 
     def rows() -> Iterator[tuple[str, str, int]]:
