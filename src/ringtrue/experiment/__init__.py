@@ -17,7 +17,6 @@ from ringtrue.experiment.ledger import (
     Experiment as Experiment,
     ExperimentFile as ExperimentFile,
     ExperimentTable as ExperimentTable,
-    Ledger as Ledger,
     check_verdict as check_verdict,
     find as find,
     numbered as numbered,

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.formats import Place, field_of, parse_json, read_json, read_text, usable_id, write_whole
+from ringtrue.formats import Place, csv_rows, field_of, parse_json, read_json, usable_id, write_whole
 from ringtrue.store import DEFAULT_PROJECT, StoredExperiment
 
 if TYPE_CHECKING:
@@ -107,14 +107,13 @@ class Experiment:
         """Return the experiment in a row; raises InputError naming the field, its value and the cure."""
         if not isinstance(row, dict):
             raise place.error(f"{row!r:.60} is no experiment", 'write {"id": …, "date": …, "description": …, …}')
-        here = place.at("results")
         known = {attribute: field_of(row, name, (str, type(None)), place, default=None) for name, attribute in _TEXTS.items()}
         return cls(
             id=usable_id(field_of(row, "id", str, place), place.at("id")),
             date=field_of(row, "date", str, place),
             description=field_of(row, "description", str, place),
             config_changes=field_of(row, "config_changes", dict, place, default={}),
-            metrics={name: _number(v, here.at(name)) for name, v in field_of(row, "results", dict, place, default={}).items()},
+            metrics=_metrics(row, place),
             verdict=field_of(row, "verdict", str, place, default=""),
             **known,
             # A field of ours that says null stays there as it is: leaving it out would change somebody's file.
@@ -122,12 +121,14 @@ class Experiment:
         )
 
 
-def _number(value: Any, place: Place) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.error(f"{value!r:.60} is no number", "write a number, or null if it is not known")
-    return value  # a whole number stays one, so that a file read and written is the same file
+def _metrics(row: Mapping[str, Any], place: Place) -> dict[str, float]:
+    given = field_of(row, "results", dict, place, default={})
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            cure = "write a number, or null if it is not known"
+            raise place.at("results").at(name).error(f"{value!r:.60} is no number", cure)
+    # A whole number stays one, so that a file read and written is the same file.
+    return {name: math.nan if value is None else value for name, value in given.items()}
 
 
 def check_verdict(text: str) -> str:
@@ -143,27 +144,14 @@ def check_verdict(text: str) -> str:
     return written
 
 
-class Ledger(Protocol):
-    """A place for experiments."""
-
-    def all(self) -> tuple[Experiment, ...]:
-        """Return every experiment, oldest first."""
-
-    def add(self, experiments: Iterable[Experiment]) -> tuple[Experiment, ...]:
-        """Keep experiments, and return them with the ids they got where they had none."""
-
-
-def find(ledger: Ledger, experiment_id: str) -> Experiment:
+def find(ledger: ExperimentFile | ExperimentTable, experiment_id: str) -> Experiment:
     """Return one experiment; raises MissingInput with the nearest ids."""
-    everything = ledger.all()
-    for experiment in everything:
-        if experiment.id == experiment_id:
-            return experiment
+    everything = {experiment.id: experiment for experiment in ledger.all()}
+    if experiment_id in everything:
+        return everything[experiment_id]
     if not everything:
         raise MissingInput(f"there is no experiment '{experiment_id}', and no other; add one with `ringtrue experiment add`")
-    raise MissingInput(
-        f"there is no experiment '{experiment_id}'; did you mean {nearest(experiment_id, [e.id for e in everything])}?"
-    )
+    raise MissingInput(f"there is no experiment '{experiment_id}'; did you mean {nearest(experiment_id, everything)}?")
 
 
 @dataclass(frozen=True)
@@ -187,9 +175,7 @@ class ExperimentFile:
         return added
 
     def _read(self) -> tuple[dict[str, Any], list[tuple[dict[str, Any], Experiment]]]:
-        if not self.path.exists():
-            return {"experiments": []}, []
-        document = read_json(self.path)
+        document = read_json(self.path) if self.path.exists() else {"experiments": []}
         return document, rows_of(document, Place(str(self.path)))
 
     @contextmanager
@@ -219,19 +205,16 @@ def numbered(experiments: Iterable[Experiment], taken: Sequence[str]) -> tuple[E
     >>> [e.id for e in numbered([Experiment("", "2026-01-06", "third")], ["exp-001", "exp-002"])]
     ['exp-003']
     """
-    ids = set(taken)
-    highest = max((int(found[1]) for name in ids if (found := _NUMBERED.fullmatch(name))), default=0)
+    numbers = {name: int(found[1]) if (found := _NUMBERED.fullmatch(name)) else 0 for name in taken}
+    highest = max(numbers.values(), default=0)
     named = []
     for experiment in experiments:
-        if not experiment.id:
-            highest += 1
-            experiment = replace(experiment, id=f"exp-{highest:03}")
-        if experiment.id in ids:
-            raise InputError(f"there is an experiment '{experiment.id}' already; leave the id out, or give another")
-        ids.add(experiment.id)
-        found = _NUMBERED.fullmatch(experiment.id)
-        highest = max(highest, int(found[1])) if found else highest
-        named.append(experiment)
+        experiment_id = experiment.id or f"exp-{highest + 1:03}"
+        if experiment_id in numbers:
+            raise InputError(f"there is an experiment '{experiment_id}' already; leave the id out, or give another")
+        numbers[experiment_id] = int(found[1]) if (found := _NUMBERED.fullmatch(experiment_id)) else 0
+        highest = max(highest, numbers[experiment_id])
+        named.append(replace(experiment, id=experiment_id))
     return tuple(named)
 
 
@@ -297,8 +280,7 @@ def _stored(rows: Iterable[StoredExperiment]) -> tuple[Experiment, ...]:
 
 def read_experiments(path: Path) -> tuple[Experiment, ...]:
     """Return the experiments in a .json or .csv file; raises InputError with the place of what cannot be read."""
-    place = Place(str(path))
-    rows = _experiments(_csv_rows(path, place)) if _is_csv(path) else rows_of(read_json(path), place)
+    rows = _experiments(_csv_rows(path)) if _is_csv(path) else rows_of(read_json(path), Place(str(path)))
     return tuple(experiment for _, experiment in rows)
 
 
@@ -343,21 +325,16 @@ def _value(cell: str) -> Any:
         return cell
 
 
-def _csv_rows(path: Path, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
-    table = csv.reader(io.StringIO(read_text(path), newline=""))
-    header = next(table, [])
-    for name in header:
-        if name not in _PLAIN and name.partition(".")[0] not in (*_GROUPS, "extra"):
-            raise place.on(1).error(f"there is no column '{name}'", "call it results.NAME, config_changes.NAME or extra.NAME")
-    for cells in filter(any, table):
-        here = place.on(table.line_num)
-        if len(cells) != len(header):
-            raise here.error(f"the row has {len(cells)} cells, the header {len(header)}", "quote texts that hold commas")
+def _csv_rows(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for place, cells in csv_rows(path):
         row: dict[str, Any] = {"config_changes": {}, "results": {}}
-        for name, cell in zip(header, cells, strict=True):
+        for name, cell in cells.items():
             group, _, inner = name.partition(".")
+            if name not in _PLAIN and group not in (*_GROUPS, "extra"):
+                cure = "call it results.NAME, config_changes.NAME or extra.NAME"
+                raise place.on(1).error(f"there is no column '{name}'", cure)
             if name in _PLAIN and (cell or name in ("date", "description", "verdict")):  # other empty cells are not known
                 row[name] = cell
             elif cell and inner:
                 (row if group == "extra" else row[group])[inner] = _value(cell)
-        yield here, row
+        yield place, row

@@ -13,7 +13,6 @@ import math
 import re
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
@@ -283,17 +282,23 @@ def size(space: Space, method: str, trials: int | None) -> int:
 def _once(points: Walk, trials: int | None) -> Walk:
     """Yield points that were not there before; for others the method is told their value again."""
     known: dict[tuple[str, str | None], float | None] = {}
-    in_vain = 0
-    point = next(points, None)
-    while point is not None and (trials is None or len(known) < trials) and in_vain < _PATIENCE:
-        in_vain += 1
+    in_vain, value = 0, None
+    while (trials is None or len(known) < trials) and in_vain < _PATIENCE:
+        point = next_point(points, value)
+        if point is None:
+            return
+        in_vain = in_vain + 1 if point.key in known else 0
         if point.key not in known:
             known[point.key] = yield point
-            in_vain = 0
-        try:
-            point = points.send(known[point.key])
-        except StopIteration:
-            return
+        value = known[point.key]
+
+
+def next_point(points: Walk, value: float | None) -> Point | None:
+    """Return the next point of a walk, which is told the value of the one before; None at its end."""
+    try:
+        return points.send(value)
+    except StopIteration:
+        return None
 
 
 def _grid(space: Space) -> Walk:
@@ -345,8 +350,5 @@ def _distribution(optuna: Any, one: Choice | Range) -> Any:
     return kinds.FloatDistribution(float(one.low), float(one.high), log=one.log, step=one.step)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+def _quiet() -> warnings.catch_warnings[None]:
+    return warnings.catch_warnings(action="ignore")

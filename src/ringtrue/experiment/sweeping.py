@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueError, SpecError
-from ringtrue.experiment import confirm
+from ringtrue.experiment import outcome
 from ringtrue.experiment.outcome import Impossible, Sweep, Trial
-from ringtrue.experiment.space import Point, Range, Space, Walk, walk
+from ringtrue.experiment.space import Point, Range, Space, Walk, next_point, walk
 from ringtrue.experiment.trials import Bench, CollectionFor, TrialJournal
 from ringtrue.golden import leakage, split, version_name
 from ringtrue.measures import Measure, average
@@ -74,7 +74,7 @@ def sweep(
     tried, impossible = _trials(points, bench, progress)
     ranked = sorted(tried, key=lambda trial: (-upside(name) * trial.value, trial.number))
     tests = sum(trial.point.key != start.key for trial in tried)
-    made = confirm.on_tuning(first, ranked[0].per_query, ranked[0].value, name, tests=tests, alpha=alpha, seed=seed)
+    made = outcome.on_tuning(first, ranked[0].per_query, ranked[0].value, name, tests=tests, alpha=alpha, seed=seed)
     reused = sum(trial.reused for trial in tried)
     found = Sweep(
         space, method, seed, name, bench.k, tuple(ranked), tuple(impossible), start, None, made, None, None, "baseline",
@@ -83,7 +83,7 @@ def sweep(
         version_name(tuning), first.setup.corpus, bench.memory.asked, tuple(notes),
     )  # fmt: skip
     if upside(name) * made.diff > _SAME:
-        found = _confirmed(found, first, bench, rest, look=partial(confirm.look, ledger, when=when, golden=rest), alpha=alpha)
+        found = _confirmed(found, first, bench, rest, look=partial(outcome.look, ledger, when=when, golden=rest), alpha=alpha)
     if reused:
         found = replace(
             found, notes=(*found.notes, f"{reused} of {len(tried)} trials were made before and were not made again")
@@ -92,7 +92,7 @@ def sweep(
 
 
 def _confirmed(
-    found: Sweep, first: Evaluation, bench: Bench, rest: GoldenSet, *, look: Callable[[str], confirm.Looks], alpha: float
+    found: Sweep, first: Evaluation, bench: Bench, rest: GoldenSet, *, look: Callable[[str], outcome.Looks], alpha: float
 ) -> Sweep:
     """Return a sweep with its best trial as the winner, and what the held-out queries say of it; ``look`` records the look."""
     winner, name, notes = found.trials[0], found.measure, list(found.notes)
@@ -117,10 +117,10 @@ def _confirmed(
             "there counts on"
         )
     pair = bench.evaluate(found.baseline, rest), bench.evaluate(winner.point, rest)
-    held_out = confirm.on_held_out(*pair, name, looks=looks, alpha=alpha, seed=found.seed)
-    outcome, sentence = confirm.outcome_of(held_out, name, alpha=alpha)
-    overfit = confirm.overfitting(confirm.gains(first, again, name), confirm.gains(*pair, name))
-    return replace(found, held_out=held_out, overfitting=overfit, outcome=outcome, sentence=sentence, notes=tuple(notes))
+    held_out = outcome.on_held_out(*pair, name, looks=looks, alpha=alpha, seed=found.seed)
+    word, sentence = outcome.outcome_of(held_out, name, alpha=alpha)
+    overfit = outcome.overfitting(outcome.gains(first, again, name), outcome.gains(*pair, name))
+    return replace(found, held_out=held_out, overfitting=overfit, outcome=word, sentence=sentence, notes=tuple(notes))
 
 
 def parts_of(golden: GoldenSet, held_out: GoldenSet | float) -> tuple[GoldenSet, GoldenSet, list[str]]:
@@ -171,8 +171,8 @@ def _trials(points: Walk, bench: Bench, progress: Callable[[int], None] | None) 
     tried: list[Trial] = []
     impossible: list[Impossible] = []
     problem: RingtrueError | None = None
-    point = next(points, None)
-    while point is not None:
+    reached: float | None = None
+    while (point := next_point(points, reached)) is not None:
         value = math.nan
         try:
             values, reused = bench.values(point)
@@ -189,10 +189,7 @@ def _trials(points: Walk, bench: Bench, progress: Callable[[int], None] | None) 
                 tried.append(Trial(len(tried) + 1, point, value, values, reused))
         if progress is not None:
             progress(1)
-        try:
-            point = points.send(None if math.isnan(value) else up * value)
-        except StopIteration:
-            break
+        reached = None if math.isnan(value) else up * value
     if not tried:
         raise problem or CannotDecide(f"{impossible[0].reason}, nor at any other point; choose another measure")
     return tried, impossible
@@ -201,7 +198,7 @@ def _trials(points: Walk, bench: Bench, progress: Callable[[int], None] | None) 
 def _comparable(found: Sweep) -> list[str]:
     """Return which trial is best among those that leave no more queries undefined than the baseline, if one beats it."""
     missing, then, up = found.tuning.undefined.baseline, found.tuning.baseline, upside(found.measure)
-    fair = (one for one in found.trials if confirm.undefined(one.per_query.values()) <= missing)
+    fair = (one for one in found.trials if outcome.undefined(one.per_query.values()) <= missing)
     best = next((one for one in fair if up * (one.value - then) > _SAME), None)
     if best is None:
         return []

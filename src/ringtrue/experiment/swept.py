@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import RingtrueError
 from ringtrue.experiment.ledger import Experiment
@@ -57,9 +57,9 @@ class Swept:
 
     def ranked(self, measure: str) -> list[Experiment]:
         """Return the trials with a value of a measure, the best first."""
-        known = [trial for trial in self.trials if figure(trial, measure) is not None]
         up = -1 if lower_is_better(measure) else 1
-        return sorted(known, key=lambda trial: -up * cast(float, figure(trial, measure)))
+        known = [(-up * value, place) for place, one in enumerate(self.trials) if (value := figure(one, measure)) is not None]
+        return [self.trials[place] for _, place in sorted(known)]
 
     def baseline(self) -> Experiment | None:
         """Return the trial that is the baseline; None where it was none of them."""
@@ -70,18 +70,19 @@ class Swept:
 
         Experiments keep means, not the values of each query, so that these effects have no interval.
         """
-        names = [name for name in self.parameters if len({shown(one.config_changes.get(name)) for one in self.trials}) > 1]
-        trials = [_trial(one, names, value) for one in self.trials if (value := figure(one, measure)) is not None]
+        settings = [{name: _setting(one.config_changes.get(name)) for name in self.parameters} for one in self.trials]
+        names = [name for name in self.parameters if len({shown(values[name]) for values in settings}) > 1]
+        trials = [
+            Trial(0, Point(values, ""), value, {})
+            for one, values in zip(self.trials, settings, strict=True)
+            if (value := figure(one, measure)) is not None
+        ]
         lower = lower_is_better(measure)
         return {name: effect_of(name, trials, lower_is_better=lower) for name in names} if trials else {}
 
 
-def _trial(one: Experiment, names: Sequence[str], value: float) -> Trial:
-    values: dict[str, Value] = {}
-    for name in names:
-        given = one.config_changes.get(name)
-        values[name] = given if isinstance(given, int | float) and not isinstance(given, bool) else shown(given)
-    return Trial(0, Point(values, ""), value, {})
+def _setting(given: Any) -> Value:
+    return given if isinstance(given, int | float) and not isinstance(given, bool) else shown(given)
 
 
 def shown(value: Any) -> str:
@@ -142,17 +143,14 @@ def _goes_on(last: Experiment, one: Experiment) -> bool:
         facts = _sweep_facts(trial)
         return trial.date, trial.golden, trial.corpus, trial.baseline, facts.get("of"), facts.get("method")
 
-    return fixed(last) == fixed(one) and _number(last) < _number(one)
+    numbers = [_sweep_facts(trial).get("trial") for trial in (last, one)]
+    first, second = (number if isinstance(number, int) else 0 for number in numbers)
+    return fixed(last) == fixed(one) and first < second
 
 
 def _sweep_facts(one: Experiment) -> Mapping[str, Any]:
     facts = one.extra.get("sweep")
     return facts if isinstance(facts, dict) else {}
-
-
-def _number(one: Experiment) -> int:
-    number = _sweep_facts(one).get("trial")
-    return number if isinstance(number, int) else 0
 
 
 def all_experiments(store: Store, project: str) -> tuple[list[Experiment | Swept], bool]:
@@ -183,7 +181,7 @@ def held_against(
     """Return the figures that an experiment was held against, and the run that is its own; None for what is not stored."""
     rows = store.results(project=project, limit=RUNS_LOOKED_AT)
     rows = [row for row in rows if one.golden is None or row.golden == one.golden]
-    own = next((row for row in rows if _is_own(one, row)), None)
+    own = next((row for row in rows if _same_metrics(one.metrics, row.metrics)), None)
     if swept is not None:
         trial = swept.baseline()
         return (None if trial is None else ComparedFigures(trial.id, trial.metrics)), own
@@ -197,9 +195,9 @@ def held_against(
     return (None if row is None else ComparedFigures(one.baseline, row.metrics, row.run_id)), own
 
 
-def _is_own(one: Experiment, row: StoredResult) -> bool:
-    shared = [name for name in one.metrics if name in row.metrics]
-    return len(shared) >= SAME and all(one.metrics[name] == row.metrics[name] for name in shared)
+def _same_metrics(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    shared = one.keys() & other.keys()
+    return len(shared) >= SAME and all(one[name] == other[name] for name in shared)
 
 
 @dataclass(frozen=True)

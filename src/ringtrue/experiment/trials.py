@@ -44,7 +44,7 @@ Values = Mapping[str, float]
 CollectionFor = Callable[[str | None], Collection]
 """Chunker → the documents cut by it; None means as they are."""
 MOST_HITS = 500_000
-"""Hits that are remembered, about 300 MB; the channels not asked for longest go first."""
+"""Hits that are remembered, about 300 MB; the answers not asked for longest go first."""
 FOLDER = "chunked"
 _COSTLY = ("rerank", "mmr")
 _CACHES = ("vectors-*.sqlite", "splade-*.sqlite")
@@ -57,21 +57,20 @@ class AnswerMemory:
         self.most, self.hits = most, 0
         self.asked = 0
         """Questions that really were put to a channel."""
-        self._known: OrderedDict[Hashable, dict[Hashable, Sequence[Hit]]] = OrderedDict()
+        self._known: OrderedDict[Hashable, Sequence[Hit]] = OrderedDict()
 
-    def of(self, who: Hashable) -> dict[Hashable, Sequence[Hit]]:
-        """Return the answers of one channel; read them only, and add with ``add``."""
-        found = self._known.setdefault(who, {})
-        self._known.move_to_end(who)
-        return found
+    def get(self, question: Hashable) -> Sequence[Hit] | None:
+        """Return an answer; None if it is not known."""
+        if question in self._known:
+            self._known.move_to_end(question)
+        return self._known.get(question)
 
-    def add(self, who: Hashable, what: Hashable, hits: Sequence[Hit]) -> None:
-        """Remember an answer."""
-        self.of(who)[what] = hits
+    def add(self, question: Hashable, hits: Sequence[Hit]) -> None:
+        """Remember an answer, and forget those not asked for longest if there are too many."""
+        self._known[question] = hits
         self.hits += len(hits)
         while self.hits > self.most and len(self._known) > 1:
-            _, gone = self._known.popitem(last=False)
-            self.hits -= sum(map(len, gone.values()))
+            self.hits -= len(self._known.popitem(last=False)[1])
 
     def build(self, text: str, collection: Collection | None) -> Retriever:
         """Return the retriever of an expression with everything below its fusion and stages remembered."""
@@ -113,16 +112,15 @@ class _RememberedChannel:
         return self.search_many([text], k=k, scope=scope)[0]
 
     def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None) -> list[Sequence[Hit]]:
-        within = tuple(sorted((scope or {}).items()))
-        known = self.memory.of(self.who)
-        found = {text: known[text, k, within] for text in texts if (text, k, within) in known}
-        fresh = [text for text in dict.fromkeys(texts) if text not in found]
+        within = self.who, k, tuple(sorted((scope or {}).items()))
+        known = {text: self.memory.get((text, within)) for text in texts}
+        fresh = [text for text, hits in known.items() if hits is None]
         if fresh:
             self.memory.asked += len(fresh)
             for text, hits in zip(fresh, search_many(self.inner, fresh, k=k, scope=scope), strict=True):
-                found[text] = hits
-                self.memory.add(self.who, (text, k, within), hits)
-        return [found[text] for text in texts]
+                known[text] = hits
+                self.memory.add((text, within), hits)
+        return [known[text] or () for text in texts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +139,11 @@ class _RememberedStep:
         return self.inner.depth(k)
 
     def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        what = text, k, tuple((hit.doc_id, hit.score, hit.chunk) for hit in hits)
-        found = self.memory.of(self.who).get(what)
+        question = self.who, text, k, tuple((hit.doc_id, hit.score, hit.chunk) for hit in hits)
+        found = self.memory.get(question)
         if found is None:
-            found = self.inner.apply(text, hits, k=k)
-            self.memory.add(self.who, what, tuple(found))
+            found = tuple(self.inner.apply(text, hits, k=k))
+            self.memory.add(question, found)
         return list(found)
 
 

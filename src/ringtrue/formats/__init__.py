@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -81,7 +82,7 @@ def read_run(path: str | Path, *, kind: str | None = None) -> Run:
     found = kind_of(place, kind)
     if found != "trec":
         return table.run_from(table.rows_of(place, found), place)
-    return _bulk(place) or trec.read_run(place)
+    return _columns(place) or trec.read_run(place)
 
 
 def _run_folder(folder: Path) -> Run:
@@ -99,12 +100,13 @@ def _run_folder(folder: Path) -> Run:
     )
 
 
-def _bulk(path: Path) -> Run | None:
+def _columns(path: Path) -> Run | None:
+    """Return a large run read as columns; None if it is small, unusual or unreadable, which the strict reader explains."""
     from ringtrue.formats import bulk
 
     if str(path) == STDIN or not path.is_file() or path.stat().st_size < (BULK // 8 if path.suffix == ".gz" else BULK):
         return None
-    with contextlib.suppress(OSError):  # the strict reader says why
+    with contextlib.suppress(OSError):
         return bulk.read_run(path)
     return None
 
@@ -112,12 +114,11 @@ def _bulk(path: Path) -> Run | None:
 def _inside_beir(path: Path) -> Path:
     if not path.is_dir():
         return path
-    splits = sorted((path / "qrels").glob("*.tsv"))
-    named = {split.stem: split for split in splits}
-    if "test" in named:
-        return named["test"]
+    splits = {file.stem: file for file in sorted((path / "qrels").glob("*.tsv"))}
+    if "test" in splits:
+        return splits["test"]
     if splits:
-        some = nearest("test", [str(split) for split in splits])
+        some = nearest("test", map(str, splits.values()))
         raise InputError(one_line(f"{path}: qrels/ has no test.tsv; name one of {some}"))
     raise MissingInput(one_line(f"{path}: is a folder without qrels/*.tsv; name a judgments file or a BEIR folder"))
 
@@ -202,15 +203,12 @@ def _lists(run: Run) -> dict[str, list[str]]:
 
 def _scores(run: Run, path: Path) -> dict[str, dict[str, float]]:
     scores = run.to_dict()
-    if sum(map(len, scores.values())) == len(run):
-        return scores
-    seen: set[tuple[str, str]] = set()
-    for query_id, doc_id, _ in run:
-        if (query_id, doc_id) in seen:
-            break
-        seen.add((query_id, doc_id))
-    problem = f"document '{doc_id}' stands twice in the answer to query '{query_id}', which one object cannot hold"
-    raise Place(str(path)).error(problem, "write JSON lines, CSV or Parquet")
+    if sum(map(len, scores.values())) < len(run):
+        pairs = Counter((query_id, doc_id) for query_id, doc_id, _ in run)
+        query_id, doc_id = next(pair for pair, count in pairs.items() if count > 1)
+        problem = f"document '{doc_id}' stands twice in the answer to query '{query_id}', which one object cannot hold"
+        raise Place(str(path)).error(problem, "write JSON lines, CSV or Parquet")
+    return scores
 
 
 def _refuse_empty(query_ids: list[str], path: Path, kind: str) -> None:

@@ -143,19 +143,14 @@ def document_rows(path: Path, value: Any) -> Iterator[Row]:
     if isinstance(value, Mapping):
         for query_id, documents in value.items():
             here = place.at(str(query_id))
+            rows: list[tuple[Place, Mapping[str, Any]]]
             if isinstance(documents, Mapping):
-                pairs: Iterable[tuple[str, Any]] = ((str(doc_id), grade) for doc_id, grade in documents.items())
-                for doc_id, grade in pairs:
-                    yield here.at(doc_id), {"query_id": str(query_id), "doc_id": doc_id, "score": grade}
-                if not documents:
-                    yield here, {"query_id": str(query_id)}
+                rows = [(here.at(str(doc_id)), {"doc_id": str(doc_id), "score": score}) for doc_id, score in documents.items()]
             elif isinstance(documents, Sequence) and not isinstance(documents, str):
-                for rank, doc_id in enumerate(documents, 1):
-                    yield here.at(rank - 1), {"query_id": str(query_id), "doc_id": doc_id, "rank": rank}
-                if not documents:
-                    yield here, {"query_id": str(query_id)}
+                rows = [(here.at(rank), {"doc_id": doc_id, "rank": rank + 1}) for rank, doc_id in enumerate(documents)]
             else:
                 raise here.error(f"{documents!r:.60} is no answer", "write {document: number} or [document, …]")
+            yield from ((at, {"query_id": str(query_id), **row}) for at, row in rows or [(here, {})])
         return
     if not isinstance(value, list):
         raise place.error(f"the file holds {value!r:.60}", "write {query: {document: number}} or a list of records")
@@ -177,46 +172,51 @@ def _column(names: Iterable[str], wanted: tuple[str, ...], what: str, place: Pla
     )
 
 
-def _identity(value: Any, place: Place) -> str:
+def _pair(row: Mapping[str, Any], place: Place) -> tuple[str, str | None]:
+    """Return the ids of the query and document of a row; None for a query without documents."""
+    query_id = _identity(row, QUERY, "query", place)
+    return query_id, None if len(row) == 1 else _identity(row, DOCUMENT, "document", place)
+
+
+def _identity(row: Mapping[str, Any], names: tuple[str, ...], what: str, place: Place) -> str:
+    name = _column(row, names, what, place)
+    value, here = row[name], place.at(name)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise place.error(f"{value!r:.60} is not usable as an id", "write a text")
-    return usable_id(str(value), place)
+        raise here.error(f"{value!r:.60} is not usable as an id", "write a text")
+    return usable_id(str(value), here)
+
+
+def _digits(value: Any, place: Place, what: str, cure: str) -> str:
+    """Return a number as it is written; raises InputError for a value that is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise place.error(f"{value!r:.60} is not {what}", cure)
+    return str(value).strip()
 
 
 def qrels_from(rows: Iterable[Row], path: Path) -> Qrels:
     """Return judgments from rows of named values."""
-    empty: list[str] = []
+    queries: dict[str, None] = {}
 
     def judgments() -> Iterator[tuple[str, str, int]]:
         grades: dict[tuple[str, str], int] = {}
-        found = False
         for place, row in rows:
-            found = True
-            query_name = _column(row, QUERY, "query", place)
-            query_id = _identity(row[query_name], place.at(query_name))
-            if len(row) == 1:
-                empty.append(query_id)
+            query_id, doc_id = _pair(row, place)
+            queries[query_id] = None
+            if doc_id is None:
                 continue
-            doc_name, grade_name = _column(row, DOCUMENT, "document", place), _column(row, GRADE, "grade", place)
-            doc_id = _identity(row[doc_name], place.at(doc_name))
-            grade = _grade(row[grade_name], place.at(grade_name))
-            if grades.setdefault((query_id, doc_id), grade) != grade:
-                known = grades[query_id, doc_id]
-                raise place.error(
-                    f"query '{query_id}' judges document '{doc_id}' twice, as {known} and as {grade}", "keep one of the two"
-                )
+            name = _column(row, GRADE, "grade", place)
+            # Tables made elsewhere write whole numbers as 2.0; the digits are read as they are: a float would round them.
+            text = _digits(row[name], place.at(name), "a whole number", "write 0, 1, 2 …")
+            grade = whole(re.sub(r"(?<=\d)\.0*$", "", text), place.at(name))
+            known = grades.setdefault((query_id, doc_id), grade)
+            if known != grade:
+                problem = f"query '{query_id}' judges document '{doc_id}' twice, as {known} and as {grade}"
+                raise place.error(problem, "keep one of the two")
             yield query_id, doc_id, grade
-        if not found:
+        if not queries:
             raise Place(str(path)).error("there is no judgment in it", "write at least one row")
 
-    return Qrels.of(judgments()).with_queries(empty)
-
-
-def _grade(value: Any, place: Place) -> int:
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-        raise place.error(f"{value!r:.60} is not a whole number", "write 0, 1, 2 …")
-    # Tables made elsewhere write whole numbers as 2.0; the digits are read as they are, because a float would round them.
-    return whole(re.sub(r"(?<=\d)\.0*$", "", str(value).strip()), place)
+    return Qrels.of(judgments()).with_queries(queries)
 
 
 def run_from(rows: Iterable[Row], path: Path) -> Run:
@@ -225,33 +225,26 @@ def run_from(rows: Iterable[Row], path: Path) -> Run:
     answers: list[tuple[str, str, float]] = []
     number_name = ""
     for place, row in rows:
-        query_name = _column(row, QUERY, "query", place)
-        query_id = _identity(row[query_name], place.at(query_name))
+        query_id, doc_id = _pair(row, place)
         answered.append(query_id)
-        if len(row) == 1:
+        if doc_id is None:
             continue
-        doc_name = _column(row, DOCUMENT, "document", place)
-        doc_id = _identity(row[doc_name], place.at(doc_name))
         name = _column(row, (*SCORE, *RANK), "score or rank", place)
         number_name = number_name or name
         if (name in RANK) != (number_name in RANK):
             raise place.error(f"this has a {name}, rows before it a {number_name}", "use one of the two for all queries")
-        value = row[name]
-        if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-            raise place.at(name).error(f"{value!r:.60} is not a number", "write one like 12.5")
-        number = finite(str(value).strip(), place.at(name), query_id, doc_id)
-        answers.append((query_id, doc_id, -number if name in RANK else number))
+        text = _digits(row[name], place.at(name), "a number", "write one like 12.5")
+        answers.append((query_id, doc_id, finite(text, place.at(name), query_id, doc_id)))
     if not answered:
         raise Place(str(path)).error("there is no answer in it", "write at least one row")
-    run = Run.of(answers, name=path.name.split(".")[0]).with_empty_answers(answered)
+    called = path.name.split(".")[0]
     if number_name not in RANK:
-        return run
+        return Run.of(answers, name=called).with_empty_answers(answered)
     # Ranks are the truth here: sort once, then keep the order.
-    ranked: dict[str, list[tuple[float, str]]] = {}
-    for query_id, doc_id, number in answers:
-        ranked.setdefault(query_id, []).append((-number, doc_id))
-    lists = {query_id: [doc for _, doc in sorted(pairs, key=lambda pair: pair[0])] for query_id, pairs in ranked.items()}
-    return Run.from_rankings(lists, name=run.name).with_empty_answers(answered)
+    lists: dict[str, list[str]] = {query_id: [] for query_id, _, _ in answers}
+    for query_id, doc_id, _ in sorted(answers, key=lambda answer: answer[2]):
+        lists[query_id].append(doc_id)
+    return Run.from_rankings(lists, name=called).with_empty_answers(answered)
 
 
 def rows_of(path: Path, kind: str) -> Iterator[Row]:

@@ -10,6 +10,7 @@ import re
 import secrets
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -120,12 +121,7 @@ def read_text(path: str | Path) -> str:
 
 def lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Yield (line number, line) without line ends; CRLF reads like LF."""
-    return _lines(read_text(path))
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        yield number, line[:-1] if line.endswith("\r") else line
+    return ((number, line.removesuffix("\r")) for number, line in enumerate(read_text(path).split("\n"), 1))
 
 
 def read_json(path: str | Path) -> Any:
@@ -142,9 +138,8 @@ def _parsed(text: str, place: Place, parse: Callable[[json.JSONDecoder], T]) -> 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)
         if len(record) != len(pairs):
-            keys = [key for key, _ in pairs]
-            repeated = next(key for key in keys if keys.count(key) > 1)
-            raise place.error(f"the key '{repeated}' is given twice in one object", "keep one of the two")
+            repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+            raise place.error(f"the key '{repeated:.60}' is given twice in one object", "keep one of the two")
         return record
 
     def refuse(constant: str) -> Any:
@@ -193,9 +188,10 @@ def json_records(path: str | Path) -> Iterator[tuple[Place, Callable[[], dict[st
             line, counted = line + text.count("\n", counted, found.start()), found.start()
             yield place.on(line), partial(_object, value, place.on(line))
     else:
-        for number, written in _lines(text):
+        for number, written in enumerate(text.split("\n"), 1):
             if written.strip():
-                yield place.on(number), partial(_object_in, written, place.on(number))
+                here = place.on(number)
+                yield here, partial(lambda text, here: _object(parse_json(text, here), here), written, here)
 
 
 def _over_lines(text: str, start: int, *, one_document: bool) -> bool:
@@ -212,16 +208,12 @@ def _over_lines(text: str, start: int, *, one_document: bool) -> bool:
     return one_document or not end or first.strip() == "{"
 
 
-def _object_in(text: str, place: Place) -> dict[str, Any]:
-    return _object(parse_json(text, place), place)
-
-
 def _object(value: Any, place: Place) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     what = "the line" if place.line is not None else "the item"
     cure = 'write one {"key": value} object per line' if place.line is not None else 'write objects: {"key": value}'
-    raise place.error(f"{what} holds {_kind(value)}, not an object: {value!r:.40}", cure)
+    raise place.error(f"{what} holds {_KINDS.get(type(value), 'an object')}, not an object: {value!r:.40}", cure)
 
 
 class Located(dict[str, Any]):
@@ -312,11 +304,9 @@ def yaml_text(value: Any) -> str:
     return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
-def _kind(value: Any) -> str:
-    names = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value", type(None): "null"}
-    return names.get(type(value), "an object")
-
-
+_KINDS: dict[type, str] = {
+    list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value", type(None): "null"
+}  # fmt: skip
 _WANTED: dict[type, str] = {
     str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false", list: "a list",
     dict: "an object with named fields", type(None): "null",
@@ -341,7 +331,7 @@ def field_of(
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         wanted = " or ".join(_WANTED[one] for one in kinds)
-        raise place.at(name).error(f"{value!r:.80} is {_kind(value)}", f"write {wanted}")
+        raise place.at(name).error(f"{value!r:.80} is {_KINDS.get(type(value), 'an object')}", f"write {wanted}")
     return value
 
 

@@ -42,7 +42,6 @@ def _records(file: Place) -> Iterator[tuple[int, list[str]]]:
 
 def read_qrels(path: str | Path) -> Qrels:
     """Return the judgments of a TREC qrels file."""
-
     file = Place(str(path))
 
     def rows() -> Iterator[tuple[str, str, int]]:
@@ -122,7 +121,7 @@ def _fields(fields: list[str]) -> str:
 
 def write_qrels(qrels: Qrels, path: str | Path) -> None:
     """Write judgments as a TREC qrels file."""
-    _write(path, (f"{check_field(query)} 0 {check_field(doc)} {grade}\n" for query, doc, grade in qrels))
+    write_text("".join(f"{check_field(query)} 0 {check_field(doc)} {grade}\n" for query, doc, grade in qrels), Path(path))
 
 
 def write_run(run: Run, path: str | Path) -> None:
@@ -141,7 +140,7 @@ def write_run(run: Run, path: str | Path) -> None:
             shown = -float(rank) if query_id in by_rank else score
             yield f"{check_field(query_id)} Q0 {check_field(doc_id)} {rank} {shown!r} {check_field(run.name)}\n"
 
-    _write(path, rows())
+    write_text("".join(rows()), Path(path))
 
 
 def reordered(run: Run) -> frozenset[str]:
@@ -157,10 +156,6 @@ def reordered(run: Run) -> frozenset[str]:
         for (query, doc_id, score), (after, next_id, below) in pairwise(run)
         if query == after and not (score > below or (score == below and doc_id > next_id))
     )
-
-
-def _write(path: str | Path, rows: Iterator[str]) -> None:
-    write_text("".join(rows), Path(path))
 
 
 def check_field(text: str) -> str:

@@ -17,7 +17,6 @@ from ringtrue.golden.bootstrap import (
     read_citations as read_citations,
     rewrite as rewrite,
 )
-from ringtrue.golden.bounds import UploadLimits as UploadLimits
 from ringtrue.golden.formats import (
     FORMATS as FORMATS,
     detect as detect,
@@ -25,7 +24,7 @@ from ringtrue.golden.formats import (
     require_version as require_version,
     save as save,
 )
-from ringtrue.golden.formats.draft import PROFILES as PROFILES
+from ringtrue.golden.formats.fields import PROFILES as PROFILES
 from ringtrue.golden.generating import Generator as Generator, OfflineGenerator as OfflineGenerator, generate as generate
 from ringtrue.golden.likeness import (
     STOP_WORDS as STOP_WORDS,
@@ -45,48 +44,49 @@ from ringtrue.golden.loading import (
     record_of as record_of,
     shipped as shipped,
 )
-from ringtrue.golden.planning import Candidate as Candidate, plan as plan, pool as pool, worth_judging as worth_judging
-from ringtrue.golden.ratings import (
+from ringtrue.golden.refreshing import (
+    KAPPA as KAPPA,
     RULES as RULES,
+    Asked as Asked,
+    Coverage as Coverage,
     Dispute as Dispute,
+    Proposal as Proposal,
+    Question as Question,
     Rating as Rating,
+    Refreshed as Refreshed,
     Rule as Rule,
+    age_in_days as age_in_days,
+    age_warning as age_warning,
     agreement as agreement,
     by_pair as by_pair,
+    choose as choose,
+    coverage as coverage,
     disputes as disputes,
+    propose as propose,
+    questions as questions,
     rater_name as rater_name,
+    refresh as refresh,
     settle as settle,
     settled_judgments as settled_judgments,
 )
-from ringtrue.golden.refreshing import (
-    KAPPA as KAPPA,
-    Asked as Asked,
-    Coverage as Coverage,
-    Proposal as Proposal,
-    Question as Question,
-    Refreshed as Refreshed,
-    age_in_days as age_in_days,
-    age_warning as age_warning,
-    choose as choose,
-    coverage as coverage,
-    propose as propose,
-    questions as questions,
-    refresh as refresh,
-)
 from ringtrue.golden.rules import about_scale as about_scale, check_grades as check_grades
-from ringtrue.golden.splitting import (
+from ringtrue.golden.planning import (
     LEDGER as LEDGER,
     NO_VALUE as NO_VALUE,
+    Candidate as Candidate,
     leakage as leakage,
     ledger_beside as ledger_beside,
     looks as looks,
+    plan as plan,
+    pool as pool,
     read_looks as read_looks,
     record_look as record_look,
     slice_fields as slice_fields,
     slice_of as slice_of,
     split as split,
+    worth_judging as worth_judging,
 )
-from ringtrue.golden.upload import read_upload as read_upload
+from ringtrue.golden.upload import UploadLimits as UploadLimits, read_upload as read_upload
 from ringtrue.golden.validation import Report as Report, validate as validate, validate_file as validate_file
 from ringtrue.golden.version import (
     Difference as Difference,

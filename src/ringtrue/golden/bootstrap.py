@@ -10,9 +10,11 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from ringtrue.answers import SearchFacts
 from ringtrue.errors import nearest
 from ringtrue.formats import Place, csv_rows, read_jsonl
 from ringtrue.golden.likeness import normalise
@@ -145,10 +147,6 @@ def _without(golden: GoldenSet, source: str) -> GoldenSet:
     return replace(golden, queries=kept, judgments=tuple(others))
 
 
-def _title(document: Document) -> str:
-    return document.title
-
-
 @dataclass(frozen=True)
 class KnownItems:
     """A bootstrapped set and what happened on the way: every document is in ``golden`` or counted in ``unnamed``."""
@@ -164,7 +162,7 @@ def known_item(
     documents: Iterable[Document],
     *,
     existing: GoldenSet | None = None,
-    name: Callable[[Document], str] = _title,
+    name: Callable[[Document], str] = attrgetter("title"),
     id: str = "known-item",
     created_at: str | None = None,
 ) -> KnownItems:
@@ -182,38 +180,14 @@ def known_item(
     base = existing or GoldenSet(
         id, "0.1.0", (), (), description=CONFIRM, profile="known-item", relevance_threshold=1, created_at=created_at
     )
-    named: dict[str, list[Document]] = {}
+    bearers: dict[str, tuple[str, list[str]]] = {}
     for document in documents:
-        named.setdefault(normalise(name(document)), []).append(document)
-    unnamed = tuple(document.doc_id for document in named.pop("", []))
-    rows = [
-        Row(name(bearers[0]), {document.doc_id: base.relevance_threshold for document in bearers}) for bearers in named.values()
-    ]
+        bearers.setdefault(normalise(name(document)), (name(document), []))[1].append(document.doc_id)
+    _, unnamed = bearers.pop("", ("", []))
+    rows = [Row(text, dict.fromkeys(ids, base.relevance_threshold)) for text, ids in bearers.values()]
     made = rewrite(base, rows, source=SOURCE, prefix="known", documents=documents)
-    shared = tuple(tuple(d.doc_id for d in bearers) for bearers in named.values() if len(bearers) > 1)
-    return KnownItems(made.golden, made.written, made.kept, unnamed, shared)
-
-
-class Search(Protocol):
-    """A search as a log keeps it."""
-
-    @property
-    def query_id(self) -> str: ...
-
-    @property
-    def query(self) -> str: ...
-
-    @property
-    def intent(self) -> str | None: ...
-
-    @property
-    def session_id(self) -> str | None: ...
-
-    @property
-    def created_at(self) -> str: ...
-
-    @property
-    def result_ids(self) -> tuple[str, ...]: ...
+    shared = tuple(tuple(ids) for _, ids in bearers.values() if len(ids) > 1)
+    return KnownItems(made.golden, made.written, made.kept, tuple(unnamed), shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +218,7 @@ class Cited:
     """Searches left out because their text may not be kept."""
 
 
-def cited(searches: Iterable[Search], citations: Iterable[Citation], *, screen: Screen | None = None) -> Cited:
+def cited(searches: Iterable[SearchFacts], citations: Iterable[Citation], *, screen: Screen | None = None) -> Cited:
     """Return a row per question with grade 3 for each document that it showed and that was cited afterwards.
 
     Questions are the same when they normalise alike. A search counts only up to the moment of the citation: what was cited
@@ -276,13 +250,10 @@ def cited(searches: Iterable[Search], citations: Iterable[Citation], *, screen: 
     return Cited(tuple(Row(text, grades) for text, grades in found.values()), count, unseen, screened)
 
 
-def _led_to(search: Search, citation: Citation) -> bool:
-    if citation.query_id is not None:
-        if citation.query_id != search.query_id:
-            return False
-    elif citation.session_id is not None and citation.session_id != search.session_id:
-        return False
-    return citation.at is None or _moment(search.created_at) <= _moment(citation.at)
+def _led_to(search: SearchFacts, citation: Citation) -> bool:
+    of_query = citation.query_id in (None, search.query_id)
+    of_session = citation.query_id is not None or citation.session_id in (None, search.session_id)
+    return of_query and of_session and (citation.at is None or _moment(search.created_at) <= _moment(citation.at))
 
 
 def _moment(text: str) -> datetime:
@@ -304,15 +275,13 @@ def _citation(row: Mapping[str, object], place: Place) -> Citation:
     for name in row:
         if name not in COLUMNS:
             raise place.error(f"'{name}' is no column of citations", f"write {nearest(name, COLUMNS)}")
-    said = {name: str(row.get(name) or "").strip() for name in COLUMNS}
-    if not said["doc_id"]:
+    said = {name: str(row.get(name) or "").strip() or None for name in COLUMNS}
+    if said["doc_id"] is None:
         raise place.error("the column 'doc_id' is missing or empty", "write the id of the document that was cited")
     if said["cited_at"]:
         try:
             _moment(said["cited_at"])
         except ValueError:
-            problem = f"'{said['cited_at']}' is no time"
-            raise place.at("cited_at").error(problem, "write it like 2026-11-15 or 2026-11-15T09:00:00Z") from None
-    return Citation(
-        said["doc_id"], said["cited_at"] or None, said["query_id"] or None, said["session_id"] or None, said["cited_by"]
-    )
+            cure = "write it like 2026-11-15 or 2026-11-15T09:00:00Z"
+            raise place.at("cited_at").error(f"'{said['cited_at']}' is no time", cure) from None
+    return Citation(said["doc_id"], said["cited_at"], said["query_id"], said["session_id"], said["cited_by"] or "")

@@ -13,7 +13,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -64,6 +64,7 @@ class Generated:
 
     @property
     def largest_overlap(self) -> float | None:
+        """The largest of these shares; None if no query was made."""
         return max((made.overlap or 0.0 for made in self.made), default=None)
 
     def rows(self, grade: int) -> tuple[Row, ...]:
@@ -105,61 +106,27 @@ def generate(documents: Iterable[Document], generator: Generator, *, count: int 
 # What a sentence is about decides how it is asked for: markers in the sentence, then questions behind a topic. The topic is a
 # list of words and no phrase, so it stands first, as people write it. The words of a question count as content words of the
 # query: each kind has questions with few of them and with many.
-_KINDS: Sequence[tuple[str, Sequence[str]]] = (
-    (
-        r"\b(?:fail\w*|errors?|broken?|outage|bugs?|leak\w*|crash\w*|faulty?|wrong|stuck|complain\w*|missing|lost)\b",
-        (
-            "{topic}: what to do",
-            "{topic}: what helps",
-            "{topic} going wrong: what helps",
-            "{topic}: who knows how to sort this mess",
-        ),
+_KINDS: Mapping[str, Sequence[str]] = {
+    r"\b(?:fail\w*|errors?|broken?|outage|bugs?|leak\w*|crash\w*|faulty?|wrong|stuck|complain\w*|missing|lost)\b": (
+        ": what to do", ": what helps", " going wrong: what helps", ": who knows how to sort this mess"
     ),
-    (
-        r"\b(?:must|never|only|unless|should|forbidden|allowed|required|may not|do not)\b",
-        (
-            "{topic}: can we",
-            "{topic}: okay or not",
-            "{topic}: okay, or does somebody mind",
-            "{topic}: supposed to bother, or okay anyway",
-        ),
+    r"\b(?:must|never|only|unless|should|forbidden|allowed|required|may not|do not)\b": (
+        ": can we", ": okay or not", ": okay, or does somebody mind", ": supposed to bother, or okay anyway"
     ),
-    (
-        r"\b(?:because|therefore|decided|chose|rejected|reason|held|dismissed|instead)\b",
-        (
-            "{topic}: why",
-            "{topic}: why, who knows",
-            "{topic}: how come, what lies behind",
-            "{topic}: trying to grasp what lies behind",
-        ),
+    r"\b(?:because|therefore|decided|chose|rejected|reason|held|dismissed|instead)\b": (
+        ": why", ": why, who knows", ": how come, what lies behind", ": trying to grasp what lies behind"
     ),
-    (
-        r"\d",
-        (
-            "{topic}: how much",
-            "{topic}: roughly how much",
-            "{topic}: roughly what to expect",
-            "{topic}: somebody got exact figures, even rough",
-        ),
+    r"\d": (
+        ": how much", ": roughly how much", ": roughly what to expect", ": somebody got exact figures, even rough"
     ),
-    (
-        r"\b(?:is|are|means|called)\b (?:an?|the)\b",
-        (
-            "{topic}: what is it",
-            "{topic}: meaning",
-            "{topic}: never heard, meaning",
-            "{topic}: never heard, somebody explain please",
-        ),
+    r"\b(?:is|are|means|called)\b (?:an?|the)\b": (
+        ": what is it", ": meaning", ": never heard, meaning", ": never heard, somebody explain please"
     ),
-)
+}  # fmt: skip
 _ANY = (
-    "{topic}",
-    "{topic} info",
-    "{topic}: somebody knows",
-    "{topic}: looking for something helpful",
-    "{topic}: hoping somebody knows something",
-    "{topic}: hoping somebody knows something helpful, thanks",
-)
+    "", " info", ": somebody knows", ": looking for something helpful", ": hoping somebody knows something",
+    ": hoping somebody knows something helpful, thanks",
+)  # fmt: skip
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _MARKS = re.compile(r"^[\s#>*\-•\"'{}\[\],]+|[\s\"'{}\[\],]+$")
 _TERM = re.compile(r"[^\W\d_]{3,}")
@@ -221,25 +188,23 @@ class OfflineGenerator:
         A word of this document alone counts no more than one of two: it is a number plate as often as a topic.
         """
         title = set(content_words(document.title))
-        counts = Counter(content_words(f"{document.title}\n{document.text}"))
-        return {
-            word: (1 + math.log(count))
-            * math.log((self._size + 2) / max(2, self._holders[word]))
-            * (1.5 if word in title else 1)
-            for word, count in counts.items()
-        }
+        weights = {}
+        for word, count in Counter(content_words(f"{document.title}\n{document.text}")).items():
+            rare = math.log((self._size + 2) / max(2, self._holders[word]))
+            weights[word] = (1 + math.log(count)) * rare * (1.5 if word in title else 1)
+        return weights
 
     def _best(self, told: _Told, sentence: str) -> str | None:
         """Return the first query that keeps the limit: rather with more words of the document, then with more synonyms."""
         terms = told.terms(sentence)
         anchors = sorted(terms, key=lambda term: (-told.weights[plain_form(term)], term))
-        questions = list(_questions(sentence, told.turn))
+        questions = _questions(sentence, told.turn)
         for kept in range(min(ANCHORS, len(anchors)), 0, -1):
             exchanged = told.exchanged(sentence, anchors[:kept])
             for borrowed in range(min(BORROWED, len(exchanged)), -1, -1):
                 topic = _topic(terms, anchors[:kept], exchanged[:borrowed])
                 for question in questions:
-                    query = question.format(topic=topic)
+                    query = topic + question
                     share = overlap(query, told.text)
                     if share is not None and share <= self.limit:
                         return query
@@ -298,9 +263,7 @@ def _topic(terms: Sequence[str], anchors: Sequence[str], exchanged: Sequence[tup
     return " ".join(word for _, word in sorted(chosen, key=lambda item: item[0]))
 
 
-def _questions(sentence: str, turn: int) -> Iterator[str]:
-    """Yield the questions that suit a sentence, the short ones first; the turn varies them from document to document."""
-    fitting = [asked for markers, asked in _KINDS if re.search(markers, sentence, re.IGNORECASE)]
-    choices = [*fitting, _ANY]
-    first = choices[turn % len(choices)]
-    yield from sorted((*first, *_ANY), key=lambda question: len(content_words(question)))
+def _questions(sentence: str, turn: int) -> list[str]:
+    """Return the questions that suit a sentence, the short ones first; the turn varies them from document to document."""
+    choices = [asked for markers, asked in _KINDS.items() if re.search(markers, sentence, re.IGNORECASE)] + [_ANY]
+    return sorted((*choices[turn % len(choices)], *_ANY), key=lambda question: len(content_words(question)))

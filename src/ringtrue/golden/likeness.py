@@ -103,7 +103,7 @@ class Pair:
     same: bool
 
 
-def pairs_of(queries: Sequence[Query], *, scope: str | None = None, threshold: float = NEAR) -> list[Pair]:
+def pairs_of(queries: Sequence[Query], *, scope: str | None = None) -> list[Pair]:
     """Return the pairs of queries that ask the same thing of the same documents.
 
     The same words in another scope, or after another conversation, are another question.
@@ -113,16 +113,15 @@ def pairs_of(queries: Sequence[Query], *, scope: str | None = None, threshold: f
         groups.setdefault(repr(query.metadata.get(scope)) if scope else "", []).append(query)
     found = []
     for group in groups.values():
-        texts = [_asked(query) for query in group]
-        for first, second, similarity in near_duplicates(texts, threshold=threshold):
+        turns = [query.metadata.get("transcript_context") for query in group]
+        texts = [
+            " ".join([*map(str, before), query.text]) if isinstance(before, list) else query.text
+            for query, before in zip(group, turns, strict=True)
+        ]
+        for first, second, similarity in near_duplicates(texts):
             same = normalise(texts[first]) == normalise(texts[second])
             found.append(Pair(group[first].query_id, group[second].query_id, similarity, same))
     return found
-
-
-def _asked(query: Query) -> str:
-    turns = query.metadata.get("transcript_context")
-    return " ".join([*map(str, turns), query.text]) if isinstance(turns, list) else query.text
 
 
 def words(text: str) -> list[str]:
@@ -214,16 +213,13 @@ def is_copied(query: Query, document: Document, *, title_exempt: bool = False) -
     asked = words(query.text)
     if len(asked) < COPIED_WORDS:
         return None
+    title = f" {' '.join(words(document.title))} "
     # Title and text are compared apart: a run may not begin in one and end in the other.
     for told, is_title in ((document.text, False), (document.title, True)):
         run = shared_run(query.text, told)
-        if len(run) >= COPIED_SHARE * len(asked) and not (title_exempt and (is_title or _within(run, words(document.title)))):
+        if len(run) >= COPIED_SHARE * len(asked) and not (title_exempt and (is_title or f" {' '.join(run)} " in title)):
             return Copied(query.query_id, document.doc_id, " ".join(run), len(run) / len(asked))
     return None
-
-
-def _within(run: Sequence[str], told: Sequence[str]) -> bool:
-    return any(list(told[start : start + len(run)]) == list(run) for start in range(len(told) - len(run) + 1))
 
 
 def summarise(golden: GoldenSet) -> OverlapSummary:
@@ -244,8 +240,7 @@ def summarise(golden: GoldenSet) -> OverlapSummary:
         asked = set(content_words(query.text))
         if asked and found:
             best.append(max(len(asked & part) for document in found for part in _passages(document, passages)) / len(asked))
-        title_exempt = golden.profile == "known-item"
-        evidence = (is_copied(query, document, title_exempt=title_exempt) for document in found)
+        evidence = (is_copied(query, document, title_exempt=golden.profile == "known-item") for document in found)
         copied += list(filter(None, evidence))[:1]
     if not best:
         return OverlapSummary(0, None, None, None, tuple(copied))

@@ -11,7 +11,7 @@ from typing import Any
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import Place, read_yaml
 from ringtrue.golden import formats
-from ringtrue.golden.formats import dataset
+from ringtrue.golden.formats import documents
 from ringtrue.golden.formats.folders import write_json
 from ringtrue.golden.version import corpus_hash
 from ringtrue.records import GoldenSet
@@ -23,11 +23,7 @@ _YAML = (".yaml", ".yml")
 
 def shipped() -> tuple[str, ...]:
     """Return the names of the golden sets that come with Ringtrue."""
-    return tuple(sorted(folder.name for folder in SETS.iterdir() if _is_set(folder))) if SETS.is_dir() else ()
-
-
-def _is_set(folder: Path) -> bool:
-    return folder.is_dir() and any(file.suffix in (".json", ".jsonl", *_YAML) for file in folder.iterdir())
+    return tuple(sorted({file.parent.name for file in SETS.glob("*/*") if file.suffix in (".json", ".jsonl", *_YAML)}))
 
 
 def locate(source: str | Path) -> Path:
@@ -65,10 +61,10 @@ def load(
     >>> "hotel" in shipped() and load("hotel").id
     'hotel'
     """
-    if not isinstance(source, str | Path):
+    if isinstance(source, str | Path):
+        golden = with_corpus_hash(formats.read(locate(source), split=split, columns=columns), source)
+    else:
         golden = with_corpus_hash(_from_value(source), "the golden set")
-        return golden if threshold is None else replace(golden, relevance_threshold=threshold)
-    golden = with_corpus_hash(formats.read(locate(source), split=split, columns=columns), source)
     return golden if threshold is None else replace(golden, relevance_threshold=threshold)
 
 
@@ -78,7 +74,7 @@ def _from_value(value: Any) -> GoldenSet:
         raise place.error(f"it is a {type(value).__name__}", "pass a path, a GoldenSet, a dict or a list of dicts")
     value = dict(value) if isinstance(value, Mapping) else list(value)
     if isinstance(value, dict) and value and all(isinstance(given, dict | list | tuple) for given in value.values()):
-        if isinstance(value.get("queries"), list) or dataset.ENTITIES in value:
+        if isinstance(value.get("queries"), list) or documents.ENTITIES in value:
             found = formats.format_of(value)
         elif any(len(str(query).split()) > 1 for query in value):
             found, value = "test-set", [{"query": str(query), "relevant": given} for query, given in value.items()]
@@ -110,10 +106,10 @@ def holds_golden_set(path: Path, *, with_documents: bool = False) -> bool:
     set's folder, have a corpus as BEIR folders do, or be a YAML or JSON file that brings its documents.
     """
     try:
-        if with_documents and path.is_dir():
-            inside = path.resolve().parent == SETS.resolve() or (path / "corpus.jsonl").is_file()
-            return inside and holds_golden_set(formats.detect(path)[1])
         if with_documents:
+            if path.is_dir():
+                inside = path.resolve().parent == SETS.resolve() or (path / "corpus.jsonl").is_file()
+                return inside and holds_golden_set(formats.detect(path)[1])
             return path.suffix in (".json", *_YAML) and holds_golden_set(path) and _brings_documents(path)
         if path.suffix in _YAML:
             # YAML is read as a test set wherever a golden set is expected; here judgments may be meant as well.
@@ -139,17 +135,14 @@ def load_test_set(name: str, *, folder: str | Path = ".") -> GoldenSet:
     with the nearest names and the places that were searched.
     """
     places = [Path(folder) / place for place in SEARCHED] + [SETS / shipped_name for shipped_name in shipped()]
-    found = {file.stem: file for place in reversed(places) if place.is_dir() for file in _yaml_files(place)}
+    files = (file for place in reversed(places) for file in sorted(place.glob("*.y*ml"), reverse=True) if file.is_file())
+    found = {file.stem: file for file in files if file.suffix in _YAML}
     wanted = Path(name).stem if Path(name).suffix in _YAML else name
     if wanted not in found:
         searched = ", ".join(str(place) for place in [*places[: len(SEARCHED)], SETS / "*"])
         hint = f"did you mean {nearest(wanted, sorted(found))}?" if found else "no test set was found at all"
         raise MissingInput(f"there is no test set '{name}'; {hint} (looked in {searched} for {wanted}.yaml)")
     return load(found[wanted])
-
-
-def _yaml_files(folder: Path) -> list[Path]:
-    return sorted((file for file in folder.iterdir() if file.suffix in _YAML and file.is_file()), reverse=True)
 
 
 def record_of(golden: GoldenSet) -> dict[str, Any]:
@@ -162,7 +155,7 @@ def record_of(golden: GoldenSet) -> dict[str, Any]:
     for judgment in golden.judgments:
         if judgment.query_id not in asked:
             raise InputError(f"golden set '{golden.id}' judges query '{judgment.query_id}', which it does not have; add it")
-    return dataset.record_of(golden)
+    return documents.record_of(golden)
 
 
 def golden_from(record: Mapping[str, Any], *, name: str) -> GoldenSet:
@@ -170,7 +163,7 @@ def golden_from(record: Mapping[str, Any], *, name: str) -> GoldenSet:
 
     Raises InputError with field, value and cure, and for a record that names a corpus in another file: none is opened.
     """
-    return with_corpus_hash(dataset.read_record(dict(record), Place(name), formats.Complaints(), name=name), name)
+    return with_corpus_hash(documents.parsed_dataset(dict(record), Place(name), formats.Complaints(), name=name), name)
 
 
 def with_corpus_hash(golden: GoldenSet, source: str | Path) -> GoldenSet:

@@ -3,8 +3,10 @@
 A proposal names new questions and old queries that may go. Two people or more judge the new ones without seeing each other's
 grades. Where they agree well enough the next version follows; where not, none does, and the disagreements are listed.
 
-Logged searches become distinct questions, of which a varied choice is proposed, and which say how much of them a set covers. A
-search is whatever has the attributes of ``Search``; the log's records do. Nothing here knows where they are kept.
+Several raters may judge the same pairs: how far they agree is measured, and one grade follows by a named rule (G-8).
+
+Logged searches become distinct questions, of which a varied choice is proposed, and which say how much of them a set covers.
+Nothing here knows where they are kept.
 """
 
 from __future__ import annotations
@@ -12,23 +14,28 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from ringtrue.errors import InputError
-from ringtrue.golden.bootstrap import Screen, Search, confirmed, id_from_text
+from ringtrue.answers import SearchFacts
+from ringtrue.errors import CannotDecide, InputError, nearest
+from ringtrue.golden.bootstrap import Screen, confirmed, id_from_text
 from ringtrue.golden.likeness import NEAR, content_words, jaccard, near_duplicates, normalise, places_of_words
-from ringtrue.golden.ratings import Dispute, Rating, Rule, agreement, disputes, rater_name, settle, settled_judgments
-from ringtrue.golden.splitting import NO_VALUE
+from ringtrue.golden.planning import NO_VALUE
 from ringtrue.golden.version import diff, parse_version, version_name
-from ringtrue.records import GoldenSet, Query
+from ringtrue.records import GoldenSet, Judgment, Query
 
 if TYPE_CHECKING:
     from ringtrue.stats import Agreement
 
+Rule = Literal["majority", "max", "newest", "adjudicated"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+Pair = tuple[str, str]
+_SHOWN = 5
 CLOSE = 0.5
 CONSIDERED = 4000
 """Questions that a choice looks at, the most asked ones; choosing costs this times what is chosen and what is there."""
@@ -39,6 +46,133 @@ KAPPA = 0.6
 PREFIX = "live"
 _ROUNDING = 1e-9
 """A coefficient of exactly 0.6 may come out of the division a hair above it."""
+
+
+# ── what raters said ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """The grade that one rater gave to one document for one query, and when (ISO 8601 in UTC)."""
+
+    query_id: str
+    doc_id: str
+    rater: str
+    grade: int
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A pair on which raters differ: ``grades`` by rater."""
+
+    query_id: str
+    doc_id: str
+    grades: Mapping[str, int]
+
+
+def rater_name(name: str) -> str:
+    """Return a rater's name in one spelling, so that nobody agrees with themselves: case, width and spaces levelled.
+
+    >>> rater_name("  Ada   LOVELACE ")
+    'ada lovelace'
+    """
+    levelled = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    # Signs without a shape (zero-width spaces, marks of direction) make no second person either.
+    return " ".join("".join(sign for sign in levelled if unicodedata.category(sign) != "Cf").split())
+
+
+def by_pair(ratings: Iterable[Rating]) -> dict[Pair, dict[str, Rating]]:
+    """Return ``{(query, document): {rater: rating}}``; of several ratings by one rater, however spelled, the newest counts.
+
+    >>> said = by_pair([Rating("q", "d", "ada", 1, "2026-01-01"), Rating("q", "d", "ada", 3, "2026-01-02")])
+    >>> said["q", "d"]["ada"].grade
+    3
+    """
+    found: dict[Pair, dict[str, Rating]] = {}
+    # Sorting keeps the given order where times are equal, so that the later of two counts there, too.
+    for rating in sorted(ratings, key=lambda rating: rating.at):
+        found.setdefault((rating.query_id, rating.doc_id), {})[rater_name(rating.rater)] = rating
+    return found
+
+
+def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: str | None = None) -> dict[Pair, int]:
+    """Return one grade per pair by a named rule.
+
+    'majority': the grade that most gave, the lowest of those given equally often, so that doubt never makes a document better.
+    'max': the highest. 'newest': the last one given. 'adjudicated': what all agree on, else what ``adjudicator`` said; raises
+    CannotDecide naming the pairs that wait for them. Raises InputError for another rule, or no adjudicator where one is needed.
+
+    >>> said = [Rating("q", "d", "ada", 2), Rating("q", "d", "ben", 3), Rating("q", "d", "cy", 3)]
+    >>> settle(said), settle(said, rule="max"), settle(said, rule="adjudicated", adjudicator="ada")
+    ({('q', 'd'): 3}, {('q', 'd'): 3}, {('q', 'd'): 2})
+    """
+    if rule not in RULES:
+        raise InputError(f"'{rule}' is no rule to derive judgments by; write {nearest(str(rule), RULES)}")
+    judge = rater_name(adjudicator or "")
+    if rule == "adjudicated" and not judge:
+        raise InputError("the rule 'adjudicated' needs to know who decides; name the adjudicator")
+    found: dict[Pair, int] = {}
+    waiting: list[Pair] = []
+    for pair, said in by_pair(ratings).items():
+        grades = [rating.grade for rating in said.values()]
+        if rule == "max":
+            found[pair] = max(grades)
+        elif rule == "newest":
+            found[pair] = sorted(said.values(), key=lambda rating: rating.at)[-1].grade
+        elif rule == "majority":
+            found[pair] = min(grades, key=lambda grade: (-grades.count(grade), grade))
+        elif judge in said:
+            found[pair] = said[judge].grade
+        elif len(set(grades)) == 1:
+            found[pair] = grades[0]
+        else:
+            waiting.append(pair)
+    if waiting:
+        shown = ", ".join(f"{query_id} / {doc_id}" for query_id, doc_id in waiting[:_SHOWN])
+        more = " …" if len(waiting) > _SHOWN else ""
+        raise CannotDecide(f"{len(waiting)} disputed pairs wait for '{adjudicator}': {shown}{more}; let them judge these")
+    return found
+
+
+def settled_judgments(settled: Mapping[Pair, int], ratings: Iterable[Rating], *, rule: Rule) -> dict[Pair, Judgment]:
+    """Return the judgments of settled pairs, by pair; they name the rule and everybody who rated."""
+    said = by_pair(ratings)
+    return {
+        pair: Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(said[pair])), "rule": rule})
+        for pair, grade in sorted(settled.items())
+    }
+
+
+def disputes(ratings: Iterable[Rating]) -> tuple[Dispute, ...]:
+    """Return the pairs on which raters differ, the widest gaps first."""
+    found = [
+        Dispute(*pair, {rater: rating.grade for rater, rating in sorted(said.items())})
+        for pair, said in by_pair(ratings).items()
+        if len({rating.grade for rating in said.values()}) > 1
+    ]
+    return tuple(sorted(found, key=lambda d: (min(d.grades.values()) - max(d.grades.values()), d.query_id, d.doc_id)))
+
+
+def agreement(ratings: Iterable[Rating]) -> Agreement:
+    """Return Cohen's kappa of two raters, Krippendorff's alpha (nominal) of more; raises CannotDecide for fewer than two.
+
+    >>> said = [Rating(q, "d", who, grade) for q, pair in (("q1", (3, 3)), ("q2", (0, 0))) for who, grade in zip("ab", pair)]
+    >>> agreement(said).coefficient
+    1.0
+    """
+    from ringtrue.stats import cohen_kappa, krippendorff_alpha
+
+    said = by_pair(ratings)
+    raters = sorted({rater for grades in said.values() for rater in grades})
+    if len(raters) < 2:
+        who = f"only '{raters[0]}' has judged" if raters else "nobody has judged"
+        raise CannotDecide(f"agreement needs two raters, but {who}; let two people judge the same pairs")
+    table = [[grades[rater].grade if rater in grades else None for grades in said.values()] for rater in raters]
+    return cohen_kappa(*table) if len(raters) == 2 else krippendorff_alpha(table)
+
+
+# ── what was asked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -65,50 +199,37 @@ class Asked:
     """Searches without a word."""
 
 
-def questions(searches: Iterable[Search], *, screen: Screen | None = None, near: float = NEAR) -> Asked:
-    """Return the distinct questions: spellings that normalise alike, and wordings that share ``near`` of their words, are one.
+def questions(searches: Iterable[SearchFacts], *, screen: Screen | None = None) -> Asked:
+    """Return the distinct questions: spellings that normalise alike, and wordings that share 90 % of their words, are one.
 
     ``screen`` says which texts may be kept. A question is dropped as a whole where its text may not be, and counted: what is
     left after taking a name out is not what anybody asked.
     """
-    total = screened = empty = 0
-    wordings: dict[str, list[Search]] = {}
-    allowed: dict[str, bool] = {}
-    for search in searches:
-        total += 1
-        if not search.query.strip():
-            empty += 1
-            continue
-        if search.query not in allowed:
-            allowed[search.query] = screen is None or screen(search.query)
-        if not allowed[search.query]:
-            screened += 1
-            continue
+    searches = list(searches)
+    asked_in_words = [search for search in searches if search.query.strip()]
+    allowed = {text for text in {search.query for search in asked_in_words} if screen is None or screen(text)}
+    kept = [search for search in asked_in_words if search.query in allowed]
+    wordings: dict[str, list[SearchFacts]] = {}
+    for search in kept:
         wordings.setdefault(normalise(search.query), []).append(search)
     texts = sorted(wordings, key=lambda text: (-len(wordings[text]), text))
-    leader = list(range(len(texts)))
-    for first, second, _ in near_duplicates(texts, threshold=near):
-        leader[_root(leader, second)] = _root(leader, first)
-    groups: dict[int, list[Search]] = {}
-    for place, text in enumerate(texts):
-        groups.setdefault(_root(leader, place), []).extend(wordings[text])
-    found = sorted(map(_question, groups.values()), key=lambda question: (-question.count, question.text))
-    return Asked(tuple(found), total, screened, empty)
+    place_of = {text: place for place, text in enumerate(texts)}
+    groups = [[text] for text in texts]
+    for first, second, _ in near_duplicates(texts):
+        if groups[first] is not groups[second]:
+            larger, smaller = sorted((groups[first], groups[second]), key=len, reverse=True)
+            larger += smaller
+            for text in smaller:
+                groups[place_of[text]] = larger
+    distinct = {id(group): group for group in groups}.values()
+    asked = (_question([search for text in group for search in wordings[text]]) for group in distinct)
+    found = sorted(asked, key=lambda question: (-question.count, question.text))
+    return Asked(tuple(found), len(searches), len(asked_in_words) - len(kept), len(searches) - len(asked_in_words))
 
 
-def _root(leader: list[int], place: int) -> int:
-    while leader[place] != place:
-        leader[place] = leader[leader[place]]
-        place = leader[place]
-    return place
-
-
-def _question(searches: Sequence[Search]) -> Question:
-    best: dict[str, int] = {}
-    for search in searches:
-        for rank, doc_id in enumerate(search.result_ids, 1):
-            best[doc_id] = min(rank, best.get(doc_id, rank))
-    shown = tuple(sorted(best, key=lambda doc_id: (best[doc_id], doc_id)))
+def _question(searches: Sequence[SearchFacts]) -> Question:
+    ranks = sorted((rank, doc_id) for search in searches for rank, doc_id in enumerate(search.result_ids))
+    shown = tuple(dict.fromkeys(doc_id for _, doc_id in ranks))
     text = _commonest(" ".join(search.query.split()) for search in searches)
     intent = _commonest(search.intent or NO_VALUE for search in searches)
     return Question(text, intent, len(searches), shown, max(search.created_at for search in searches))
@@ -153,10 +274,8 @@ def _seats(pool: Mapping[str, Sequence[Question]], count: int) -> dict[str, int]
     traffic = {intent: sum(question.count for question in group) for intent, group in pool.items()}
     order = sorted(pool, key=lambda intent: (-traffic[intent], intent))
     seats = {intent: int(place < count) for place, intent in enumerate(order)}
-    for _ in range(count - sum(seats.values())):
-        free = [intent for intent in order if seats[intent] < len(pool[intent])]
-        if not free:
-            break
+    for _ in range(min(count, sum(map(len, pool.values()))) - sum(seats.values())):
+        free = (intent for intent in order if seats[intent] < len(pool[intent]))
         seats[max(free, key=lambda intent: traffic[intent] / (2 * seats[intent] + 1))] += 1
     return seats
 
@@ -180,20 +299,23 @@ def coverage(golden: GoldenSet, asked: Asked) -> Coverage:
     >>> coverage(golden, Asked((Question("Late checkout, fee?", "", 3), Question("pool", "", 1)), 4, 0, 0)).same
     0.75
     """
-    sets = [(frozenset(normalise(q.text).split()), frozenset(content_words(q.text))) for q in golden.queries]
+    sets = [_word_sets(query.text) for query in golden.queries]
     holders = places_of_words(content for _, content in sets)
     exact = {normalise(query.text) for query in golden.queries}
-    same = close = total = 0
+    same = close = 0
     for question in asked.questions:
-        total += question.count
-        words, content = frozenset(normalise(question.text).split()), frozenset(content_words(question.text))
-        rivals = {place for word in content for place in holders.get(word, ())}
-        is_same = normalise(question.text) in exact or any(jaccard(words, sets[place][0]) >= NEAR for place in rivals)
+        words, content = _word_sets(question.text)
+        rivals = [sets[place] for place in {place for word in content for place in holders.get(word, ())}]
+        is_same = normalise(question.text) in exact or any(jaccard(words, theirs) >= NEAR for theirs, _ in rivals)
         same += question.count * is_same
-        close += question.count * (is_same or any(jaccard(content, sets[place][1]) >= CLOSE for place in rivals))
-    if not total:
-        return Coverage(0, None, None)
-    return Coverage(total, same / total, close / total)
+        close += question.count * (is_same or any(jaccard(content, theirs) >= CLOSE for _, theirs in rivals))
+    total = sum(question.count for question in asked.questions)
+    return Coverage(total, same / total, close / total) if total else Coverage(0, None, None)
+
+
+def _word_sets(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return all words of a text, and those that carry meaning."""
+    return frozenset(normalise(text).split()), frozenset(content_words(text))
 
 
 @dataclass(frozen=True)
@@ -248,16 +370,14 @@ def propose(
         raise InputError(f"{count} new queries are none; propose 1 or more")
     fresh = [question for question in _unknown(golden, asked.questions, left or {}) if fit(question)]
     chosen = choose(fresh, count, against=[query.text for query in golden.queries])
-    new = tuple(_query(question) for question in chosen)
+    new = tuple(
+        Query(id_from_text(PREFIX, one.text), one.text, {"intent": one.intent} if one.intent != NO_VALUE else {})
+        for one in chosen
+    )
     retire = _least_asked(golden, asked)[: len(new)]
     name = version_name(golden)
     made = "\0".join([name, *sorted(query.query_id for query in new), *sorted(retire)])
     return Proposal(f"{name}+{hashlib.sha256(made.encode()).hexdigest()[:8]}", name, new, chosen, retire)
-
-
-def _query(question: Question) -> Query:
-    facts = {"intent": question.intent} if question.intent != NO_VALUE else {}
-    return Query(id_from_text(PREFIX, question.text), question.text, facts)
 
 
 def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, str]) -> list[Question]:
@@ -266,7 +386,7 @@ def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, st
     old = [query.text for query in golden.queries] + list(left)
     known = {
         second - len(old)
-        for first, second, _ in near_duplicates([*old, *(question.text for question in asked)], threshold=NEAR)
+        for first, second, _ in near_duplicates([*old, *(question.text for question in asked)])
         if first < len(old) <= second and (first < there or asked[second - len(old)].asked_at <= left[old[first]])
     }
     return [question for place, question in enumerate(asked) if place not in known]
@@ -281,15 +401,13 @@ def _least_asked(golden: GoldenSet, asked: Asked) -> tuple[str, ...]:
     texts = [query.text for query in golden.queries] + [question.text for question in asked.questions]
     old = len(golden.queries)
     same: Counter[str] = Counter()
-    for first, second, _ in near_duplicates(texts, threshold=NEAR):
+    for first, second, _ in near_duplicates(texts):
         if first < old <= second:
             same[golden.queries[first].query_id] += asked.questions[second - old].count
     holders = places_of_words(words for words, _ in theirs)
     kept = confirmed(golden)
     traffic: dict[str, tuple[int, float]] = {}
-    for query in golden.queries:
-        if query.query_id in kept or query.negative:
-            continue
+    for query in (query for query in golden.queries if query.query_id not in kept and not query.negative):
         mine = frozenset(content_words(query.text))
         alike = {place for word in mine for place in holders.get(word, ())}
         near = sum(jaccard(mine, theirs[place][0]) * theirs[place][1] for place in sorted(alike))
@@ -368,11 +486,11 @@ def age_in_days(golden: GoldenSet, now: datetime) -> int | None:
     return (now.date() - made.date()).days
 
 
-def age_warning(golden: GoldenSet, now: datetime, *, old: int = OLD) -> str | None:
-    """Return what to say of a set's age: nothing up to ``old`` days."""
+def age_warning(golden: GoldenSet, now: datetime) -> str | None:
+    """Return what to say of a set's age: nothing up to 90 days."""
     days = age_in_days(golden, now)
     if days is None:
         return f"'{golden.id}' does not say when it was made, so nobody sees it grow old; give it created_at"
-    if days > old:
-        return f"'{golden.id}' is {days} days old and should be refreshed every {old}; run `ringtrue golden refresh`"
+    if days > OLD:
+        return f"'{golden.id}' is {days} days old and should be refreshed every {OLD}; run `ringtrue golden refresh`"
     return None

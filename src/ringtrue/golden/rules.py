@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from ringtrue.answers import GoldenProblem
 from ringtrue.errors import InputError, nearest
-from ringtrue.golden.formats.draft import PROFILES
-from ringtrue.golden.formats.fields import alike
+from ringtrue.golden.formats.fields import PROFILES, alike
 from ringtrue.golden.likeness import OverlapSummary, pairs_of, summarise
 from ringtrue.golden.version import parse_version
 from ringtrue.records import Document, GoldenSet, Judgment, Query
@@ -58,6 +57,10 @@ class Subject:
         """Return the documents that count as relevant."""
         return [j.doc_id for j in self.judged[query_id] if j.grade >= self.golden.relevance_threshold]
 
+    def found(self, query_id: str) -> list[Document]:
+        """Return the documents of the set that count as relevant."""
+        return [self.documents[doc_id] for doc_id in self.relevant(query_id) if doc_id in self.documents]
+
     def relevant_items(self, query_id: str) -> int:
         """Return how many relevant things there are; members of one equivalence class are one (M-3)."""
         return len({self._class_of.get(doc_id, doc_id) for doc_id in self.relevant(query_id)})
@@ -95,12 +98,8 @@ def name_of(rule: Callable[[Subject], Problems]) -> str:
     return rule.__name__.replace("_", "-")
 
 
-def _error(place: str, message: str, cure: str) -> GoldenProblem:
-    return GoldenProblem("error", "", place, message, cure)
-
-
-def _warning(place: str, message: str, cure: str) -> GoldenProblem:
-    return GoldenProblem("warning", "", place, message, cure)
+_error = partial(GoldenProblem, "error", "")
+_warning = partial(GoldenProblem, "warning", "")
 
 
 def known_profile(subject: Subject) -> Problems:
@@ -117,16 +116,15 @@ def required_fields(subject: Subject) -> Problems:
         yield _error("", "the set has no id", "give it one")
     if not golden.queries:
         yield _error("", "the set has no query", "add queries")
-    for query in golden.queries:
-        if not query.query_id.strip():
-            yield _error("", f"the query '{query.text:.60}' has no id", "give it one")
-        if not query.text.strip():
-            yield _error(query.query_id, "the query has no text", "write what a user would ask")
-    for document in golden.documents:
-        if not document.doc_id.strip():
-            yield _error("", f"the document '{document.title or document.text:.60}' has no id", "give it one")
-        if not document.text.strip() and not document.title.strip():
-            yield _warning(document.doc_id, "the document has neither title nor text", "write its text or remove it")
+    things = [("query", query.query_id, query.text) for query in golden.queries]
+    things += [("document", document.doc_id, document.title.strip() or document.text) for document in golden.documents]
+    for what, name, text in things:
+        if not name.strip():
+            yield _error("", f"the {what} '{text:.60}' has no id", "give it one")
+        if not text.strip() and what == "query":
+            yield _error(name, "the query has no text", "write what a user would ask")
+        elif not text.strip():
+            yield _warning(name, "the document has neither title nor text", "write its text or remove it")
 
 
 def semantic_version(subject: Subject) -> Problems:
@@ -141,15 +139,15 @@ def semantic_version(subject: Subject) -> Problems:
 def unique_ids(subject: Subject) -> Problems:
     """No id stands for two things, no pair is judged twice."""
     golden = subject.golden
-    for query_id in _repeated(query.query_id for query in golden.queries):
-        yield _error(query_id, "the query id is given twice", "give each query its own id")
-    for doc_id in _repeated(document.doc_id for document in golden.documents):
-        yield _error(doc_id, "the document id is given twice", "give each document its own id")
+    queries, documents = [query.query_id for query in golden.queries], [document.doc_id for document in golden.documents]
+    for what, names in (("query", queries), ("document", documents)):
+        for name in _repeated(names):
+            yield _error(name, f"the {what} id is given twice", f"give each {what} its own id")
     for query_id, judgments in subject.judged.items():
         for doc_id in _repeated(judgment.doc_id for judgment in judgments):
-            grades = sorted(judgment.grade for judgment in judgments if judgment.doc_id == doc_id)
-            said = " and ".join(map(str, grades))
-            yield _error(query_id, f"document '{doc_id}' is judged {len(grades)} times, as {said}", "keep one judgment")
+            grades = [str(grade) for grade in sorted(one.grade for one in judgments if one.doc_id == doc_id)]
+            message = f"document '{doc_id}' is judged {len(grades)} times, as {' and '.join(grades)}"
+            yield _error(query_id, message, "keep one judgment")
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -281,21 +279,19 @@ def no_leakage(subject: Subject) -> Problems:
 
 def minimum_documents(subject: Subject) -> Problems:
     """The corpus is large enough for finding to be harder than guessing."""
-    found, wanted = len(subject.golden.documents), subject.minimum_documents
-    if subject.golden.documents and found < wanted:
-        cure = f"add {wanted - found} or lower the minimum (--minimum-documents)"
-        yield _error("", f"the set has {found} documents, fewer than {wanted}", cure)
+    if subject.golden.documents:
+        yield from _too_few("documents", len(subject.golden.documents), subject.minimum_documents)
 
 
 def minimum_queries(subject: Subject) -> Problems:
     """There are enough queries for a mean to say something."""
-    found, wanted = len(subject.golden.queries), subject.minimum_queries
+    yield from _too_few("queries", len(subject.golden.queries), subject.minimum_queries)
+
+
+def _too_few(what: str, found: int, wanted: int) -> Problems:
     if found < wanted:
-        yield _error(
-            "",
-            f"the set has {found} queries, fewer than {wanted}",
-            f"add {wanted - found} or lower the minimum (--minimum-queries)",
-        )
+        cure = f"add {wanted - found} or lower the minimum (--minimum-{what})"
+        yield _error("", f"the set has {found} {what}, fewer than {wanted}", cure)
 
 
 def covered_lengths(subject: Subject) -> Problems:
@@ -327,7 +323,7 @@ def _texts(values: Iterable[object]) -> set[str]:
 def not_copied(subject: Subject) -> Problems:
     """No query is copied out of the document it should find (trap 18)."""
     copied = subject.overlap.copied
-    # A few borrowed phrases are a weakness; when a tenth of the queries is copied, the set measures copying.
+    # A few borrowed phrases are a weakness; if a tenth of the queries is copied, the set measures copying.
     report = _error if len(copied) > MANY_COPIED * len(subject.golden.queries) else _warning
     for copy in copied:
         message = f"{copy.share:.0%} of the query stands in its document '{copy.doc_id}' as it is: '{copy.phrase:.80}'"
@@ -352,10 +348,10 @@ def known_scope(subject: Subject) -> Problems:
         if value is None:
             yield _error(query.query_id, f"the query has no '{scope}', by which the set is scoped", f"write its {scope}")
             continue
-        for doc_id in subject.relevant(query.query_id):
-            document = subject.documents.get(doc_id)
-            if document is not None and document.metadata.get(scope) != value:
-                message = f"relevant document '{doc_id}' lies in {scope} '{document.metadata.get(scope)}', not in '{value}'"
+        for document in subject.found(query.query_id):
+            if document.metadata.get(scope) != value:
+                there = f"'{document.metadata.get(scope)}', not in '{value}'"
+                message = f"relevant document '{document.doc_id}' lies in {scope} {there}"
                 yield _error(query.query_id, message, "correct one of the two, or nobody can find it")
 
 
@@ -372,11 +368,10 @@ def sound_classes(subject: Subject) -> Problems:
 def visible_memories(subject: Subject) -> Problems:
     """What is retired or archived is never the right answer; a causal chain names memories that exist."""
     for query in subject.queries.values():
-        for doc_id in subject.relevant(query.query_id):
-            document = subject.documents.get(doc_id)
-            status = document.metadata.get("record_status") if document is not None else None
+        for document in subject.found(query.query_id):
+            status = document.metadata.get("record_status")
             if status in HIDDEN:
-                message = f"relevant memory '{doc_id}' is {status}, so it is never shown"
+                message = f"relevant memory '{document.doc_id}' is {status}, so it is never shown"
                 yield _error(query.query_id, message, "judge what replaced it")
         chain = query.metadata.get("chain")
         for doc_id in chain if isinstance(chain, list) and subject.documents else ():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from ringtrue.answers import GoldenProblem
 from ringtrue.brief import brief
 from ringtrue.errors import InputError, ValidationFailed
 from ringtrue.golden import formats
-from ringtrue.golden.formats.draft import PROFILES
+from ringtrue.golden.formats.fields import PROFILES
 from ringtrue.golden.loading import locate
 from ringtrue.golden.rules import KINDS, RULES, Subject, name_of
 from ringtrue.golden.version import corpus_hash
@@ -46,7 +48,7 @@ class Report:
     @property
     def warnings(self) -> tuple[GoldenProblem, ...]:
         """The problems that its users should know of."""
-        return tuple(problem for problem in self.problems if problem.severity == "warning")
+        return tuple(problem for problem in self.problems if problem.severity != "error")
 
     @property
     def ok(self) -> bool:
@@ -76,18 +78,19 @@ def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries:
     return Report(problems, figures(subject), golden.profile, tuple(map(name_of, applied)))
 
 
-def validate_file(
-    path: str | Path, *, minimum_documents: int = 50, minimum_queries: int = 20, split: str | None = None
-) -> Report:
+def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_queries: int = 20) -> Report:
     """Return all problems of a file, folder or shipped set: each record that cannot be read, then those of the rest."""
     complaints = formats.Complaints(collect=True)
     golden = None
     place = locate(path)
     try:
-        golden = formats.read(place, complaints=complaints, split=split)
+        golden = formats.read(place, complaints=complaints)
     except InputError as problem:
         complaints.found.append(formats.Complaint("", str(problem)))
-    unread = [_unreadable(complaint) for complaint in complaints.found]
+    unread = []
+    for one in complaints.found:
+        message, _, cure = one.message.removeprefix(f"{one.place}: ").rpartition("; ")
+        unread.append(GoldenProblem("error", "readable", one.place, message or one.message, cure if message else "mend it"))
     if golden is None:
         return Report(tuple(unread), {}, "unknown", ("readable",))
     found = corpus_hash(golden.documents) if golden.documents else golden.corpus_hash
@@ -102,11 +105,6 @@ def validate_file(
         notes=tuple(complaints.notes),
         how_to_confirm=formats.how_to_confirm(place),
     )
-
-
-def _unreadable(complaint: formats.Complaint) -> GoldenProblem:
-    message, _, cure = complaint.message.removeprefix(f"{complaint.place}: ").rpartition("; ")
-    return GoldenProblem("error", "readable", complaint.place, message or complaint.message, cure if message else "mend it")
 
 
 def figures(subject: Subject) -> dict[str, Any]:
@@ -130,7 +128,7 @@ def figures(subject: Subject) -> dict[str, Any]:
         "relevant_per_query": statistics.fmean(relevant) if relevant else None,
         "p5_reachable": subject.reachable_precision,
         "words_median": statistics.median(lengths) if lengths else None,
-        "words_histogram": histogram(lengths),
+        "words_histogram": _histogram(lengths),
         "document_types": _counts(document.metadata.get("entity_type") for document in golden.documents),
         "document_formats": _counts(document.metadata.get("format") for document in golden.documents),
         "query_kinds": _counts(query.metadata.get("query_type") for query in golden.queries),
@@ -146,14 +144,8 @@ def _counts(values: Any) -> dict[str, int]:
     return dict(sorted(Counter(str(value) for value in values if value is not None).items()))
 
 
-def histogram(lengths: list[int]) -> dict[str, int]:
-    """Return how many documents fall into each range of lengths in words.
-
-    >>> histogram([20, 120, 130, 4000])
-    {'0-49': 1, '50-99': 0, '100-149': 2, '150-499': 0, '500-999': 0, '1000-2999': 0, '3000-5000': 1, '5001+': 0}
-    """
-    ends = [*LENGTHS[1:], None]
-    return {
-        f"{start}+" if end is None else f"{start}-{end - 1}": sum(start <= n and (end is None or n < end) for n in lengths)
-        for start, end in zip(LENGTHS, ends, strict=True)
-    }
+def _histogram(lengths: list[int]) -> dict[str, int]:
+    """Return how many documents fall into each range of lengths in words, like ``{'0-49': 1, …, '5001+': 0}``."""
+    names = [f"{start}-{end - 1}" for start, end in pairwise(LENGTHS)] + [f"{LENGTHS[-1]}+"]
+    counts = Counter(bisect_right(LENGTHS, length) - 1 for length in lengths)
+    return {name: counts[place] for place, name in enumerate(names)}

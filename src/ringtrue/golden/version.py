@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ringtrue.answers import Changes, JudgmentChange
@@ -49,11 +50,13 @@ class Version:
         >>> str(parse_version("golden-dataset-v1.2.3").bump("minor"))
         'golden-dataset-v1.3.0'
         """
-        if part == "major":
-            return replace(self, major=self.major + 1, minor=0, patch=0)
-        if part == "minor":
-            return replace(self, minor=self.minor + 1, patch=0)
-        return replace(self, patch=self.patch + 1) if part == "patch" else self
+        numbers = {
+            "major": (self.major + 1, 0, 0),
+            "minor": (self.major, self.minor + 1, 0),
+            "patch": (self.major, self.minor, self.patch + 1),
+            "none": (self.major, self.minor, self.patch),
+        }
+        return Version(*numbers[part], self.name)
 
 
 def parse_version(text: str) -> Version:
@@ -123,24 +126,16 @@ class Difference:
 
 def diff(old: GoldenSet, new: GoldenSet) -> Difference:
     """Return the difference between two versions; ids decide what is the same thing, never the position."""
-    queries = _changes(
-        {query.query_id: canonical([query.text, query.metadata, query.negative]) for query in old.queries},
-        {query.query_id: canonical([query.text, query.metadata, query.negative]) for query in new.queries},
-    )
-    documents = _changes(
-        {document.doc_id: canonical(_document(document)) for document in old.documents},
-        {document.doc_id: canonical(_document(document)) for document in new.documents},
-    )
-    before, after = _pairs(old), _pairs(new)
+    queries = _changes(old.queries, new.queries, lambda one: (one.query_id, [one.text, one.metadata, one.negative]))
+    documents = _changes(old.documents, new.documents, lambda one: (one.doc_id, _document(one)))
+    before, after = ({(one.query_id, one.doc_id): one for one in golden.judgments} for golden in (old, new))
     added = tuple(_change(None, after[pair]) for pair in after if pair not in before)
     removed = tuple(_change(before[pair], None) for pair in before if pair not in after)
     kept = [(before[pair], after[pair]) for pair in after if pair in before]
-    changed = tuple(_change(first, second) for first, second in kept if _said(first) != _said(second))
-    fields = {
-        name: (getattr(old, name), getattr(new, name))
-        for name in ("id", *_RULES, *_WORDS)
-        if canonical(getattr(old, name)) != canonical(getattr(new, name))
-    }
+    changed = tuple(
+        _change(*both) for both in kept if len({canonical([one.grade, one.source, one.metadata]) for one in both}) > 1
+    )
+    fields = _changed_fields(old, new, ("id", *_RULES, *_WORDS))
     # A corpus that lies elsewhere shows its change only by its hash.
     if not (old.documents and new.documents) and old.corpus_hash != new.corpus_hash:
         fields["corpus_hash"] = (old.corpus_hash, new.corpus_hash)
@@ -148,20 +143,19 @@ def diff(old: GoldenSet, new: GoldenSet) -> Difference:
     return Difference(queries, documents, added, removed, changed, fields, suggested, reason)
 
 
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> Changes:
+def _changed_fields(old: Any, new: Any, names: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+    both = {name: (getattr(old, name), getattr(new, name)) for name in names}
+    return {name: (first, second) for name, (first, second) in both.items() if canonical(first) != canonical(second)}
+
+
+def _changes(old: Iterable[Any], new: Iterable[Any], known: Callable[[Any], tuple[str, Any]]) -> Changes:
+    """Return what changed; ``known`` returns the id of a query or document and what it says."""
+    before, after = ({key: canonical(value) for key, value in map(known, side)} for side in (old, new))
     return Changes(
-        added=tuple(key for key in new if key not in old),
-        removed=tuple(key for key in old if key not in new),
-        changed=tuple(key for key in new if key in old and new[key] != old[key]),
+        added=tuple(key for key in after if key not in before),
+        removed=tuple(key for key in before if key not in after),
+        changed=tuple(key for key in after if key in before and after[key] != before[key]),
     )
-
-
-def _pairs(golden: GoldenSet) -> dict[tuple[str, str], Judgment]:
-    return {(judgment.query_id, judgment.doc_id): judgment for judgment in golden.judgments}
-
-
-def _said(judgment: Judgment) -> str:
-    return canonical([judgment.grade, judgment.source, judgment.metadata])
 
 
 def _change(old: Judgment | None, new: Judgment | None) -> JudgmentChange:
@@ -179,41 +173,38 @@ def _suggest(
     fields: Mapping[str, tuple[Any, Any]],
 ) -> tuple[Bump, str]:
     """Return how far the version moves: major when old results stop being comparable, minor when numbers can move."""
-    checks: list[tuple[Bump, str, Callable[[], bool]]] = [
-        ("major", "queries were removed or reworded", lambda: bool(queries.removed or queries.changed)),
-        ("major", "documents were removed", lambda: bool(documents.removed)),
-        ("major", "the rules for reading the judgments changed", lambda: any(name in fields for name in _RULES)),
-        ("major", "the corpus is another one", lambda: "corpus_hash" in fields),
-        ("minor", "queries or documents were added or edited", lambda: bool(queries or documents)),
-        ("minor", "judgments changed", lambda: any(judgments)),
-        ("patch", "only words about the set changed", lambda: bool(fields)),
-    ]
-    return next(((bump, reason) for bump, reason, applies in checks if applies()), ("none", "nothing changed"))
+    checks: tuple[tuple[Bump, str, object], ...] = (
+        ("major", "queries were removed or reworded", queries.removed or queries.changed),
+        ("major", "documents were removed", documents.removed),
+        ("major", "the rules for reading the judgments changed", fields.keys() & set(_RULES)),
+        ("major", "the corpus is another one", "corpus_hash" in fields),
+        ("minor", "queries or documents were added or edited", queries or documents),
+        ("minor", "judgments changed", any(judgments)),
+        ("patch", "only words about the set changed", fields),
+    )
+    return next(((bump, reason) for bump, reason, applies in checks if applies), ("none", "nothing changed"))
 
 
 def losses(before: GoldenSet, after: GoldenSet) -> tuple[str, ...]:
     """Return one line per kind of thing that ``after`` lacks or holds differently; nothing when both say the same."""
-    lost = [f"{name} ({_short(old)} becomes {_short(new)})" for name, old, new in _header_changes(before, after)]
-    lost += _metadata([("", before.metadata, after.metadata)], "the set")
-    lost += _compare(
-        {query.query_id: query for query in before.queries},
-        {query.query_id: query for query in after.queries},
-        "queries",
-        {"text": lambda query: query.text, "negative": lambda query: query.negative},
-    )
-    lost += _compare(
-        {document.doc_id: document for document in before.documents},
-        {document.doc_id: document for document in after.documents},
-        "documents",
-        {"title": lambda doc: doc.title, "text": lambda doc: doc.text, "tags": lambda doc: list(doc.tags)},
-    )
-    lost += _compare(
-        {f"{judgment.query_id} / {judgment.doc_id}": judgment for judgment in before.judgments},
-        {f"{judgment.query_id} / {judgment.doc_id}": judgment for judgment in after.judgments},
-        "judgments",
-        {"grade": lambda judgment: judgment.grade, "source": lambda judgment: judgment.source},
-    )
+    names = ["id", "version", *_RULES, *_WORDS[:-1], *(["corpus_hash"] if not after.documents else [])]
+    changed = _changed_fields(before, after, names)
+    lost = [f"{name} ({_short(old)} becomes {_short(new)})" for name, (old, new) in changed.items()]
+    lost += _metadata([(before.metadata, after.metadata)], "the set")
+    for what, ids, parts in _PARTS:
+        old, new = (
+            {" / ".join(getattr(one, name) for name in ids): one for one in getattr(golden, what)} for golden in (before, after)
+        )
+        lost += _lost(old, new, what, parts)
     return tuple(lost)
+
+
+_PARTS = (
+    ("queries", ("query_id",), ("text", "negative")),
+    ("documents", ("doc_id",), ("title", "text", "tags")),
+    ("judgments", ("query_id", "doc_id"), ("grade", "source")),
+)
+"""What a set is made of: the attribute, what its items are known by, and what each of them says."""
 
 
 def canonical(value: Any) -> str:
@@ -222,22 +213,12 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": (1, 2), "a": True})
     '{"a": true, "b": [1, 2]}'
     """
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=_other)
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, default=lambda it: dict(it) if isinstance(it, Mapping) else repr(it)
+    )
 
 
-def _other(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else repr(value)
-
-
-def _header_changes(before: GoldenSet, after: GoldenSet) -> list[tuple[str, Any, Any]]:
-    names = ["id", "version", *_RULES, *_WORDS[:-1], *(["corpus_hash"] if not after.documents else [])]
-    pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
-    return [pair for pair in pairs if canonical(pair[1]) != canonical(pair[2])]
-
-
-def _compare(
-    before: Mapping[str, Any], after: Mapping[str, Any], what: str, parts: Mapping[str, Callable[[Any], Any]]
-) -> list[str]:
+def _lost(before: Mapping[str, Any], after: Mapping[str, Any], what: str, parts: Iterable[str]) -> list[str]:
     lost = []
     gone = [key for key in before if key not in after]
     if gone:
@@ -246,23 +227,19 @@ def _compare(
     if new:
         lost.append(f"{len(new)} {what} appear that were not there ({_names(new)})")
     shared = [key for key in before if key in after]
-    for name, part in parts.items():
-        changed = [key for key in shared if canonical(part(before[key])) != canonical(part(after[key]))]
+    for name in parts:
+        changed = [key for key in shared if _changed_fields(before[key], after[key], [name])]
         if changed:
             lost.append(f"{name} of {len(changed)} {what} ({_names(changed)})")
-    return lost + _metadata([(key, before[key].metadata, after[key].metadata) for key in shared], what)
+    return lost + _metadata([(before[key].metadata, after[key].metadata) for key in shared], what)
 
 
-def _metadata(pairs: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]], what: str) -> list[str]:
-    counts: dict[str, int] = {}
-    absent = object()
-    for _, old, new in pairs:
+def _metadata(pairs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], what: str) -> list[str]:
+    counts: Counter[str] = Counter()
+    for old, new in pairs:
         for key in {**old, **new}:
-            mine, theirs = old.get(key, absent), new.get(key, absent)
-            if (mine is absent) != (theirs is absent) or canonical(mine) != canonical(theirs):
-                counts[key] = counts.get(key, 0) + 1
-    many = what != "the set"
-    return [f"metadata '{key}' of {f'{count} {what}' if many else what}" for key, count in counts.items()]
+            counts[key] += key not in old or key not in new or canonical(old[key]) != canonical(new[key])
+    return [f"metadata '{key}' of {what if what == 'the set' else f'{n} {what}'}" for key, n in counts.items() if n]
 
 
 def _names(keys: Sequence[str]) -> str:

@@ -250,7 +250,8 @@ def _matches(run: Run, qrels: Qrels) -> tuple[Ints, Ints, Keys]:
 
 def _repeats(run: Run, keys: Keys, order: Order, starts: Ints) -> Ints:
     """Return the positions, in rank order, of rows that repeat a document of their query."""
-    suspects = np.concatenate([_doubles(part) for part in _by_queries(keys, order, starts)] or [keys])
+    parts = (np.sort(part) for part in _by_queries(keys, order, starts))
+    suspects = np.concatenate([part[1:][part[1:] == part[:-1]] for part in parts] or [keys])
     if not len(suspects):
         return np.zeros(0, np.int64)
     all_rows = order.rows()
@@ -276,12 +277,6 @@ def _by_queries(keys: Keys, order: Order, starts: Ints) -> Iterator[Keys]:
         end = int(starts[following]) if following < len(starts) else len(keys)
         yield keys[at:end]
         at = end
-
-
-def _doubles(keys: Keys) -> Keys:
-    by_key = np.sort(keys)
-    doubles: Keys = by_key[1:][by_key[1:] == by_key[:-1]]
-    return doubles
 
 
 def class_names(classes: tuple[tuple[str, ...], ...]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ringtrue.errors import SpecError, nearest
 from ringtrue.measures import lists, ranked
+from ringtrue.measures.align import Aligned
 from ringtrue.spec import Expression, Value, parse, show_value
 
 HOW = "write it like nDCG@10 or P(rel=2)@10"
@@ -201,7 +202,7 @@ CATALOGUE: tuple[Definition, ...] = (
         average="sum", bounded=False, trec=("num_ret", None),
     ),
     Definition(
-        "NumRel", ranked.number_relevant, "Documents that are relevant.",
+        "NumRel", Aligned.relevant, "Documents that are relevant.",
         "count", _TREC, "num_rel",
         cutoff="none", options={"rel": REL}, average="sum", bounded=False, trec=("num_rel", None),
     ),

@@ -40,16 +40,10 @@ def channel_contribution(rankings: Iterable[Ranking], *, k: int | None = None) -
     >>> found["bm25"].rate, found["bm25"].unique_rate, found["dense"].rate
     (1.0, 0.5, 0.5)
     """
-    total = 0
-    seen: Counter[str] = Counter()
-    alone: Counter[str] = Counter()
-    for ranking in rankings:
-        for hit in ranking.hits[:k]:
-            total += 1
-            seen.update(list(hit.channels))
-            if len(hit.channels) == 1:
-                alone.update(list(hit.channels))
-    return {name: Contribution(seen[name] / total, alone[name] / total, seen[name]) for name in sorted(seen)}
+    hits = [hit for ranking in rankings for hit in ranking.hits[:k]]
+    seen = Counter(name for hit in hits for name in hit.channels)
+    alone = Counter(name for hit in hits for name in hit.channels if len(hit.channels) == 1)
+    return {name: Contribution(seen[name] / len(hits), alone[name] / len(hits), seen[name]) for name in sorted(seen)}
 
 
 def fusion_reorder_rate(rankings: Iterable[Ranking], *, k: int | None = None) -> float:
@@ -69,12 +63,12 @@ def expansion_impact(
     relevant: Mapping[str, Collection[str]] | None = None,
 ) -> float:
     """Return the share of documents found only after expansion; with ``relevant``, of the relevant documents found after it."""
-    new = total = 0
-    for query_id, documents in after.items():
-        wanted = set(documents) if relevant is None else set(documents) & set(relevant.get(query_id, ()))
-        total += len(wanted)
-        new += len(wanted - set(before.get(query_id, ())))
-    return share(new, total)
+    wanted = {
+        query_id: set(documents) if relevant is None else set(documents) & set(relevant.get(query_id, ()))
+        for query_id, documents in after.items()
+    }
+    new = sum(len(found - set(before.get(query_id, ()))) for query_id, found in wanted.items())
+    return share(new, sum(map(len, wanted.values())))
 
 
 @dataclass(frozen=True)
@@ -203,11 +197,10 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], *, bins: i
         raise InputError(f"confidence {outside!r} is not between 0 and 1; scale confidences to probabilities first")
     place = np.minimum((sure * bins).astype(np.int64), bins - 1)
     found = []
-    for index in range(bins):
-        chosen = place == index
-        if chosen.any():
-            edges = index / bins, (index + 1) / bins
-            found.append(Bin(*edges, int(chosen.sum()), float(sure[chosen].mean()), float(right[chosen].mean())))
+    for index in np.unique(place).tolist():
+        here = place == index
+        means = float(sure[here].mean()), float(right[here].mean())
+        found.append(Bin(index / bins, (index + 1) / bins, int(here.sum()), *means))
     error = sum(group.count * abs(group.confidence - group.accuracy) for group in found) / len(sure)
     return Calibration(round(error, 12), float(((sure - right) ** 2).mean()), tuple(found))
 
@@ -229,9 +222,8 @@ class ColdStart:
 def cold_start(answers: Answers, qrels: Judgments, cold: Collection[str], *, rel: int | None = None) -> ColdStart:
     """Return MRR over the cold queries, over the others, and their ratio (nan if either is not defined)."""
     scores = score(answers, qrels, ["RR"], rel=rel)
-    values = dict(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
-    first = _mean(value for query_id, value in values.items() if query_id in cold)
-    later = _mean(value for query_id, value in values.items() if query_id not in cold)
+    values = list(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
+    first, later = (_mean(value for name, value in values if (name in cold) == is_cold) for is_cold in (True, False))
     return ColdStart(first, later, share(first, later))
 
 
@@ -242,12 +234,11 @@ def personalisation_lift(with_session: Answers, without: Answers, qrels: Judgmen
 
 def dedup_token_savings(withheld: Iterable[str], tokens: Mapping[str, int]) -> int:
     """Return the tokens saved by items that were withheld because the session already had them."""
-    total = 0
-    for doc_id in withheld:
-        if doc_id not in tokens:
-            raise InputError(f"the token count of withheld item '{doc_id}' is not known; count it first")
-        total += tokens[doc_id]
-    return total
+    withheld = list(withheld)
+    unknown = next((doc_id for doc_id in withheld if doc_id not in tokens), None)
+    if unknown is not None:
+        raise InputError(f"the token count of withheld item '{unknown}' is not known; count it first")
+    return sum(tokens[doc_id] for doc_id in withheld)
 
 
 def _paired(confidence: Sequence[float], correct: Sequence[bool]) -> tuple[Floats, NDArray[np.bool_]]:

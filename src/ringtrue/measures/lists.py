@@ -43,15 +43,9 @@ class Facts:
         for judgment in golden.judgments:
             if judgment.metadata.get("forbidden"):
                 barred.setdefault(judgment.query_id, []).append(judgment.doc_id)
-        return cls(
-            {document.doc_id: document.metadata for document in golden.documents},
-            {
-                query.query_id: {**query.metadata, "forbidden": barred[query.query_id]}
-                if query.query_id in barred
-                else query.metadata
-                for query in golden.queries
-            },
-        )
+        queries = {query.query_id: query.metadata for query in golden.queries}
+        queries |= {name: {**queries[name], "forbidden": ids} for name, ids in barred.items() if name in queries}
+        return cls({document.doc_id: document.metadata for document in golden.documents}, queries)
 
     def under_one_name(self, name_of: Mapping[str, str]) -> Facts:
         """Return the facts with interchangeable documents renamed to their class; the first to declare a field keeps it."""
@@ -126,13 +120,13 @@ def diversity(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, by: str)
 
 
 def constitutional(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:
-    facts.require(_has_tiers(facts), "Constitutional", "documents with an importance_tier")
+    _require_tiers(facts, "Constitutional")
     always = {doc for doc in facts.documents if facts.tier(doc) == "constitutional" and not facts.out_of_use(doc)}
     return _each(answers, lambda answer: float(always <= set(answer.shown[:k])) if always else np.nan)
 
 
 def importance_recall(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, rel: int, tiers: tuple[str, ...]) -> Floats:
-    facts.require(_has_tiers(facts), "ImportanceRecall", "documents with an importance_tier")
+    _require_tiers(facts, "ImportanceRecall")
 
     def weight(doc_id: str) -> float:
         tier = facts.tier(doc_id)
@@ -147,7 +141,7 @@ def importance_recall(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, 
 
 
 def tier_precision(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int, rel: int, tier: str) -> Floats:
-    facts.require(_has_tiers(facts), "TierP", "documents with an importance_tier")
+    _require_tiers(facts, "TierP")
 
     def value(answer: JudgedAnswer) -> float:
         shown = [doc_id for doc_id in answer.shown[:k] if facts.tier(doc_id) == tier]
@@ -178,9 +172,8 @@ def forbidden(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Float
 
 
 def stale(answers: Sequence[JudgedAnswer], facts: Facts, *, k: int) -> Floats:
-    facts.require(
-        any("record_status" in metadata for metadata in facts.documents.values()), "Stale", "documents with a record_status"
-    )
+    known = any("record_status" in metadata for metadata in facts.documents.values())
+    facts.require(known, "Stale", "documents with a record_status")
     return _each(answers, lambda answer: share(sum(map(facts.out_of_use, answer.shown[:k])), len(answer.shown[:k])))
 
 
@@ -193,11 +186,8 @@ def silent(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
 
 
 def top_1_chunk(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
-    facts.require(
-        any(query.get("top_1_chunk") for query in facts.queries.values()), "Top1Chunk", "queries with a 'top_1_chunk'"
-    )
-
     declared = {query_id: str(query["top_1_chunk"]) for query_id, query in facts.queries.items() if query.get("top_1_chunk")}
+    facts.require(bool(declared), "Top1Chunk", "queries with a 'top_1_chunk'")
     # A run may consist of chunks, whose ids then are the documents of the run.
     of_chunks = any(not set(declared.values()).isdisjoint(answer.shown) for answer in answers)
     known = of_chunks or any(answer.chunk is not None for answer in answers)
@@ -211,5 +201,6 @@ def top_1_chunk(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
     return _each(answers, value)
 
 
-def _has_tiers(facts: Facts) -> bool:
-    return any("importance_tier" in metadata for metadata in facts.documents.values())
+def _require_tiers(facts: Facts, measure: str) -> None:
+    known = any("importance_tier" in metadata for metadata in facts.documents.values())
+    facts.require(known, measure, "documents with an importance_tier")

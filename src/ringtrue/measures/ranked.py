@@ -34,7 +34,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return ratio
 
 
-def _shown(hits: Aligned, k: int | None) -> Floats:
+def number_returned(hits: Aligned, *, k: int | None) -> Floats:
     return np.asarray(hits.returned if k is None else np.minimum(hits.returned, k), np.float64)
 
 
@@ -43,7 +43,7 @@ def precision(hits: Aligned, *, k: int, rel: int) -> Floats:
 
 
 def set_precision(hits: Aligned, *, k: int | None, rel: int) -> Floats:
-    return _ratio(hits.count(_found(hits, k, rel)), _shown(hits, k))
+    return _ratio(hits.count(_found(hits, k, rel)), number_returned(hits, k=k))
 
 
 def recall(hits: Aligned, *, k: int | None, rel: int) -> Floats:
@@ -183,7 +183,7 @@ def expected_reciprocal_rank(hits: Aligned, *, k: int | None, top: int | None) -
 
 
 def judged_share(hits: Aligned, *, k: int) -> Floats:
-    return _ratio(hits.count(_within(hits, k) & (hits.grade >= 0)), _shown(hits, k))
+    return _ratio(hits.count(_within(hits, k) & (hits.grade >= 0)), number_returned(hits, k=k))
 
 
 def interpolated_precision(hits: Aligned, *, level: float, rel: int) -> Floats:
@@ -196,14 +196,6 @@ def interpolated_precision(hits: Aligned, *, level: float, rel: int) -> Floats:
     best = np.zeros(len(relevant))
     np.maximum.at(best, hits.query, at_hit)
     return np.where(relevant > 0, best, np.nan)
-
-
-def number_returned(hits: Aligned, *, k: int | None) -> Floats:
-    return _shown(hits, k)
-
-
-def number_relevant(hits: Aligned, *, rel: int) -> Floats:
-    return hits.relevant(rel)
 
 
 def number_relevant_returned(hits: Aligned, *, k: int | None, rel: int) -> Floats:

@@ -84,7 +84,7 @@ def score(
         return _settle(measure, values, aligned, zero_relevant, no_relevant)[chosen]
 
     def best_case(measure: Measure) -> Floats:
-        limit = _depth(measure, depth)
+        limit = min((cut for cut in (measure.at, depth) if isinstance(cut, int)), default=None)
         return row(measure, aligned.optimistic(limit), [answer.optimistic(limit, aligned.top_grade) for answer in lists])
 
     values = np.array([row(measure, aligned, lists) for measure in wanted])
@@ -209,18 +209,9 @@ def _cutoffs(measures: list[Measure], depth: int | None) -> tuple[int, ...]:
     return tuple(sorted(cutoffs))
 
 
-def _depth(measure: Measure, depth: int | None) -> int | None:
-    cutoff = measure.at if isinstance(measure.at, int) else None
-    return min((limit for limit in (cutoff, depth) if limit is not None), default=None)
-
-
 def _answers(run: Run, qrels: Qrels, depth: int | None) -> list[JudgedAnswer]:
-    shown = run.rankings(k=depth)
-    grades = qrels.to_dict()
-    chunks = run.first_chunks
-    return [
-        JudgedAnswer(query_id, shown.get(query_id, []), grades[query_id], chunks.get(query_id)) for query_id in qrels.query_ids
-    ]
+    shown, chunks = run.rankings(k=depth), run.first_chunks
+    return [JudgedAnswer(name, shown.get(name, []), grades, chunks.get(name)) for name, grades in qrels.to_dict().items()]
 
 
 def _names(hits: Aligned, chosen: Any) -> tuple[str, ...]:
@@ -236,10 +227,8 @@ def as_qrels(judgments: Judgments) -> Qrels:
     """Return judgments as a table, from a table, a golden set or ``{query: {document: grade}}``."""
     if isinstance(judgments, Qrels):
         return judgments
-    if isinstance(judgments, GoldenSet):
-        return judgments.qrels
-    if isinstance(judgments, Mapping):
-        return Qrels.from_dict(judgments)
+    if isinstance(judgments, GoldenSet | Mapping):
+        return judgments.qrels if isinstance(judgments, GoldenSet) else Qrels.from_dict(judgments)
     kind = type(judgments).__name__
     raise InputError(f"judgments cannot be a {kind}; pass Qrels, a GoldenSet or {{query: {{document: grade}}}}")
 
@@ -294,25 +283,22 @@ class Counted:
 
     def notes(self) -> list[str]:
         """Return one plain sentence for everything a reader should know before trusting a mean."""
-        notes = []
-        if self.missing:
-            shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
-            fate = "score 0 (undefined if lower is better)"
-            notes.append(f"{len(self.missing)} judged queries are missing from the run and {fate}: {shown}")
-        if self.without_relevant:
-            fate = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}[self.zero_relevant]
-            notes.append(f"{len(self.without_relevant)} queries have no relevant document (grade ≥ {self.rel}): {fate}")
-        if self.ignored_queries:
-            notes.append(f"{self.ignored_queries} queries of the run are not judged and were ignored")
-        if self.duplicates:
-            notes.append(f"{self.duplicates} repeated documents were removed from the run; each counts once, at its best rank")
-        if self.repeated_judgments:
-            notes.append(f"{self.repeated_judgments} judgments are repeated with the same grade and count once")
-        if self.outside_scope:
-            notes.append(f"{self.outside_scope} answers lie outside the scope of their query")
-        for cutoff, queries in self.tied_cutoffs:
-            notes.append(f"{queries} queries have equal scores on both sides of rank {cutoff}; the document id decides")
-        return notes
+        shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
+        missing = f"are missing from the run and score 0 (undefined if lower is better): {shown}"
+        fates = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}
+        nothing = f"have no relevant document (grade ≥ {self.rel}): {fates[self.zero_relevant]}"
+        removed = "were removed from the run; each counts once, at its best rank"
+        notes = {
+            f"{len(self.missing)} judged queries {missing}": self.missing,
+            f"{len(self.without_relevant)} queries {nothing}": self.without_relevant,
+            f"{self.ignored_queries} queries of the run are not judged and were ignored": self.ignored_queries,
+            f"{self.duplicates} repeated documents {removed}": self.duplicates,
+            f"{self.repeated_judgments} judgments are repeated with the same grade and count once": self.repeated_judgments,
+            f"{self.outside_scope} answers lie outside the scope of their query": self.outside_scope,
+        }
+        tied = "queries have equal scores on both sides of rank"
+        ties = [f"{queries} {tied} {cutoff}; the document id decides" for cutoff, queries in self.tied_cutoffs]
+        return [note for note, found in notes.items() if found] + ties
 
 
 @dataclass(frozen=True)
@@ -358,11 +344,8 @@ class Scores:
         if self.upper is None:
             raise InputError("bounds were not computed; call score(…, unjudged='bounds')")
         both = zip(self.measures, self.values, self.upper, strict=True)
-        found = {}
-        for measure, irrelevant, relevant in both:
-            low, high = sorted((average(measure, irrelevant), average(measure, relevant)))
-            found[str(measure)] = low, high
-        return found
+        ends = {str(measure): sorted(average(measure, row) for row in rows) for measure, *rows in both}
+        return {name: (low, high) for name, (low, high) in ends.items()}
 
     @cached_property
     def per_query(self) -> dict[str, dict[str, float]]:

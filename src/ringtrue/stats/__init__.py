@@ -17,7 +17,6 @@ from ringtrue.stats.agreement import (
 from ringtrue.stats.paired import (
     corrected as corrected,
     Correction as Correction,
-    Interval as Interval,
     mean_interval as mean_interval,
     paired_effect as paired_effect,
     paired_t as paired_t,

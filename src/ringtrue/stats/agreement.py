@@ -62,23 +62,22 @@ def cohen_kappa(a: Labels, b: Labels, *, weights: Literal["linear", "quadratic"]
     (0.5, 4, 0.75, 0.5)
     """
     if weights not in (None, "linear", "quadratic"):
-        legal = nearest(str(weights), ["linear", "quadratic"])
-        raise InputError(f"cannot use weights = {weights!r}; write None or {legal}")
+        raise InputError(f"cannot use weights = {weights!r}; write None or {nearest(str(weights), ['linear', 'quadratic'])}")
     if len(a) != len(b):
         raise InputError(f"rater a has {len(a)} labels and rater b has {len(b)}; both must list the same items")
     pairs = Counter((x, y) for x, y in zip(a, b, strict=True) if not _missing(x) and not _missing(y))
     labels, items = _sorted({label for pair in pairs for label in pair}), pairs.total()
     name = "Cohen's kappa" if weights is None else f"Cohen's kappa ({weights} weights)"
     if items == 0:
-        return _undefined(name, raters=2)
+        return Agreement(math.nan, name, 0, 2, math.nan, math.nan)
     counts = np.array([[pairs[row, column] for column in labels] for row in labels], dtype=np.float64)
     if weights is None:
-        distance = _unequal(len(labels))
+        distance = 1.0 - np.eye(len(labels))
     else:
         distance = _gaps(_numbers(labels, f"{weights} weights")) ** (1 if weights == "linear" else 2)
     observed = float((counts * distance).sum()) / items
     expected = float(counts.sum(axis=1) @ distance @ counts.sum(axis=0)) / items**2
-    return _agreement(name, items=items, raters=2, observed=observed, expected=expected)
+    return _agreement(name, items, 2, observed, expected)
 
 
 def krippendorff_alpha(
@@ -96,17 +95,16 @@ def krippendorff_alpha(
     0.92
     """
     if level not in ("nominal", "ordinal", "interval"):
-        legal = nearest(str(level), ["nominal", "ordinal", "interval"])
-        raise InputError(f"cannot use level = {level!r}; write {legal}")
+        raise InputError(f"cannot use level = {level!r}; write {nearest(str(level), ['nominal', 'ordinal', 'interval'])}")
     items = [item for item in _columns(ratings) if item.total() >= 2]
     name = f"Krippendorff's alpha ({level})"
     if not items:
-        return _undefined(name, raters=len(ratings))
+        return Agreement(math.nan, name, 0, len(ratings), math.nan, math.nan)
     labels = _sorted({label for item in items for label in item})
     counts = np.array([[item[label] for label in labels] for item in items], dtype=np.float64)
     totals = counts.sum(axis=0)
     if level == "nominal":
-        distance = _unequal(len(labels))
+        distance = 1.0 - np.eye(len(labels))
     elif level == "ordinal":
         _numbers(labels, "an ordinal scale")
         # Krippendorff's ordinal distance between two labels is the gap between their mean ranks.
@@ -116,22 +114,14 @@ def krippendorff_alpha(
     # Each item weighs by its number of ratings: its pairs are divided by the ratings less one.
     coincidences = counts.T @ (counts / (counts.sum(axis=1, keepdims=True) - 1))
     n = float(totals.sum())
-    return _agreement(
-        name,
-        items=len(items),
-        raters=len(ratings),
-        observed=float((coincidences * distance).sum()) / n,
-        expected=float(totals @ distance @ totals) / (n * (n - 1)),
-    )
+    observed = float((coincidences * distance).sum()) / n
+    expected = float(totals @ distance @ totals) / (n * (n - 1))
+    return _agreement(name, len(items), len(ratings), observed, expected)
 
 
-def _agreement(name: str, *, items: int, raters: int, observed: float, expected: float) -> Agreement:
-    coefficient = 1 - observed / expected if expected > 0 else math.nan
-    return Agreement(coefficient, name, items, raters, observed=1 - observed, expected=1 - expected)
-
-
-def _undefined(name: str, *, raters: int) -> Agreement:
-    return Agreement(math.nan, name, 0, raters, observed=math.nan, expected=math.nan)
+def _agreement(name: str, items: int, raters: int, disagreement: float, by_chance: float) -> Agreement:
+    coefficient = 1 - disagreement / by_chance if by_chance > 0 else math.nan
+    return Agreement(coefficient, name, items, raters, 1 - disagreement, 1 - by_chance)
 
 
 def _missing(label: object) -> bool:
@@ -139,11 +129,10 @@ def _missing(label: object) -> bool:
 
 
 def _sorted(labels: Iterable[Any]) -> tuple[Hashable, ...]:
-    distinct = list(labels)
     try:
-        return tuple(sorted(distinct))
+        return tuple(sorted(labels))
     except TypeError:
-        return tuple(sorted(distinct, key=lambda label: (type(label).__name__, str(label))))
+        return tuple(sorted(labels, key=lambda label: (type(label).__name__, str(label))))
 
 
 def _numbers(labels: Sequence[Hashable], use: str) -> Floats:
@@ -151,10 +140,6 @@ def _numbers(labels: Sequence[Hashable], use: str) -> Floats:
         if not isinstance(label, Real) or not math.isfinite(label):
             raise InputError(f"label {label!r} has no place on a scale; {use} need numbers such as the grades 0 to 3")
     return np.array(labels, dtype=np.float64)
-
-
-def _unequal(size: int) -> Floats:
-    return 1.0 - np.eye(size)
 
 
 def _gaps(values: Floats) -> Floats:

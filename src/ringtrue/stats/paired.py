@@ -26,13 +26,13 @@ the same ranking do (Benjamini and Hochberg, 1995; Benjamini and Yekutieli, 2001
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ringtrue.stats.columns import SMALLEST_P, Bools, Columns, Floats, Ints, check_alpha, columns, fixed
+from ringtrue.stats.columns import SAME, SMALLEST_P, Bools, Columns, Floats, Ints, check_alpha, columns, fixed
 from ringtrue.stats.resample import bootstrap_interval
 
 
@@ -92,8 +92,8 @@ def paired_t(differences: ArrayLike, *, alpha: float | Floats = 0.05) -> PairedT
     return PairedT(data.n, data.mean, data.sd, fixed(t), p, low, high, data.constant)
 
 
-def paired_effect(differences: ArrayLike, *, tie: float = 1e-9) -> PairedEffect:
-    """Return the effect size of every column and how many queries won, tied (within ``tie`` of 0) and lost.
+def paired_effect(differences: ArrayLike) -> PairedEffect:
+    """Return the effect size of every column and how many queries won, tied (no further from 0 than rounding) and lost.
 
     Raises InputError if a difference is infinite or not a number.
 
@@ -102,8 +102,7 @@ def paired_effect(differences: ArrayLike, *, tie: float = 1e-9) -> PairedEffect:
     (0.632, 3, 1)
     """
     data = columns(differences)
-    wins = ((data.values > tie) & data.valid).sum(axis=0)
-    losses = ((data.values < -tie) & data.valid).sum(axis=0)
+    wins, losses = ((sign * data.values > SAME).sum(axis=0) for sign in (1, -1))
     return PairedEffect(fixed(_ratio(data, data.sd)), fixed(wins), fixed(data.n - wins - losses), fixed(losses))
 
 
@@ -118,26 +117,13 @@ WIDEST = 1.5
 instead of 5.1 %, and 28 ordinary scores with ties an interval twice as wide as any other method's."""
 
 
-@dataclass(frozen=True, eq=False)
-class Interval:
-    """The interval of the mean; one value per column, nan if a column has fewer than two values."""
-
-    n: Ints
-    mean: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    """The smallest alpha at which the interval leaves out 0."""
-    constant: Bools
-    """All differences are equal: p and the interval are those of the sign-flip test."""
-
-
 def mean_interval(
     differences: ArrayLike, *, rng: np.random.Generator, alpha: float | Floats = 0.05, resamples: int = 10_000
-) -> Interval:
+) -> PairedT:
     """Return the interval of the mean of every column of queries × measures; the same ``rng`` gives the same answer.
 
-    It is at 1 - alpha; ``alpha`` may be an array with one value per column.
+    It is at 1 - alpha; ``alpha`` may be an array with one value per column. The p is the smallest alpha at which the interval
+    leaves out 0; everything else is Student's.
 
     Raises InputError if a difference is infinite or not a number, alpha is unusable, or there are too few resamples.
 
@@ -152,14 +138,12 @@ def mean_interval(
     furthest = WIDEST * (t.high - t.low) / 2
     # 0 lies outside at alpha if Student's interval leaves it out, and either the bootstrap's does too or the limit does.
     within_reach = 2 * special.stdtr(np.maximum(t.n - 1, 1), -np.abs(t.t) / WIDEST)
-    return Interval(
-        n=t.n,
-        mean=t.mean,
+    return replace(
+        t,
         # Without spread every resample is the same, however few queries there are; the flips behind t's answer know better.
         low=fixed(np.where(t.constant, t.low, np.maximum(np.minimum(t.low, drawn.low), t.mean - furthest))),
         high=fixed(np.where(t.constant, t.high, np.minimum(np.maximum(t.high, drawn.high), t.mean + furthest))),
         p=fixed(np.where(t.constant, t.p, np.maximum(t.p, np.minimum(drawn.p, within_reach)))),
-        constant=t.constant,
     )
 
 

@@ -31,9 +31,9 @@ def paired_power(*, n: int, sd: float, difference: float, alpha: float = 0.05) -
     >>> round(paired_power(n=73, sd=0.15, difference=0.05), 3)
     0.802
     """
+    _check(alpha=alpha, sd=sd, difference=difference)
     pairs = _checked_n(n)
-    _check_alpha(alpha)
-    return _power(pairs, _effect(sd, difference) * math.sqrt(pairs), alpha)
+    return _power(pairs, abs(difference) / sd * math.sqrt(pairs), alpha)
 
 
 def paired_sample_size(*, sd: float, difference: float, alpha: float = 0.05, power: float = 0.80) -> int:
@@ -47,10 +47,10 @@ def paired_sample_size(*, sd: float, difference: float, alpha: float = 0.05, pow
     >>> paired_sample_size(sd=0.15, difference=0.05)
     73
     """
-    _check_power(alpha, power)
+    _check(alpha=alpha, sd=sd, difference=difference, power=power)
     if difference == 0:
         raise InputError("no number of pairs finds a difference of 0; write the smallest difference that matters")
-    effect = _effect(sd, difference)
+    effect = abs(difference) / sd
     enough = 2
     while _power(enough, effect * math.sqrt(enough), alpha) < power:
         if enough == MOST_PAIRS:
@@ -83,8 +83,7 @@ def minimum_detectable_effect(*, n: int, sd: float, alpha: float = 0.05, power: 
     from scipy import optimize  # type: ignore[import-untyped, unused-ignore]
 
     pairs = _checked_n(n)
-    _check_sd(sd)
-    _check_power(alpha, power)
+    _check(alpha=alpha, sd=sd, power=power)
     if _power(pairs, 0.0, alpha) >= power:
         # Only a power that exceeds alpha by no more than a rounding error comes here.
         return 0.0
@@ -111,13 +110,6 @@ def _power(n: int, shift: float, alpha: float) -> float:
     return min(1.0, float(np.nan_to_num(tails).sum()))
 
 
-def _effect(sd: float, difference: float) -> float:
-    _check_sd(sd)
-    if not math.isfinite(difference):
-        raise InputError(f"cannot use difference = {difference}: write a finite number such as 0.05")
-    return abs(difference) / sd
-
-
 def _checked_n(n: int) -> int:
     try:
         pairs = operator.index(n)
@@ -128,17 +120,12 @@ def _checked_n(n: int) -> int:
     return pairs
 
 
-def _check_sd(sd: float) -> None:
-    if not (math.isfinite(sd) and sd > 0):
-        raise InputError(f"cannot use sd = {sd}: write the standard deviation of the paired differences, above 0")
-
-
-def _check_alpha(alpha: float) -> None:
+def _check(*, alpha: float, sd: float, difference: float = 0.0, power: float | None = None) -> None:
     if not SMALLEST_ALPHA <= alpha < 1:
         raise InputError(f"cannot use alpha = {alpha}: write a number from {SMALLEST_ALPHA} to below 1, such as 0.05")
-
-
-def _check_power(alpha: float, power: float) -> None:
-    _check_alpha(alpha)
-    if not alpha < power < 1:
+    if power is not None and not alpha < power < 1:
         raise InputError(f"cannot use power = {power}: write a number between alpha ({alpha}) and 1, such as 0.8")
+    if not (math.isfinite(sd) and sd > 0):
+        raise InputError(f"cannot use sd = {sd}: write the standard deviation of the paired differences, above 0")
+    if not math.isfinite(difference):
+        raise InputError(f"cannot use difference = {difference}: write a finite number such as 0.05")

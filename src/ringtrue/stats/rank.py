@@ -8,7 +8,6 @@ lists that share one item would agree perfectly.
 from __future__ import annotations
 
 import math
-import operator
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
@@ -83,7 +82,7 @@ def ranking_tau_b(a: Sequence[Hashable], b: Sequence[Hashable], *, k: int | None
     >>> ranking_tau_b(["a", "b", "c"], ["a", "x", "y"])
     0.0
     """
-    top_a, top_b = checked_tops(a, b, k)
+    top_a, top_b = _tops(a, b, k)
     return 1.0 if top_a == top_b else kendall_tau_b(*_union_ranks(top_a, top_b))
 
 
@@ -97,7 +96,7 @@ def ranking_spearman(a: Sequence[Hashable], b: Sequence[Hashable], *, k: int | N
     >>> ranking_spearman(["a", "b", "c"], ["a", "c", "b"])
     0.5
     """
-    top_a, top_b = checked_tops(a, b, k)
+    top_a, top_b = _tops(a, b, k)
     return 1.0 if top_a == top_b else spearman_rho(*_union_ranks(top_a, top_b))
 
 
@@ -116,13 +115,13 @@ def rbo(a: Sequence[Hashable], b: Sequence[Hashable], *, p: float = 0.9) -> floa
     """
     if not 0 < p < 1:
         raise InputError(f"cannot use p = {p}: write a number strictly between 0 and 1, such as 0.9")
-    short, long = sorted((checked_ranking(a, name="a"), checked_ranking(b, name="b")), key=len)
+    short, long = sorted((_ranking(a, "a"), _ranking(b, "b")), key=len)
     if short == long:
         return 1.0
     end_short, end_long = len(short), len(long)
     if end_short == 0:
         return 0.0
-    overlaps = _overlaps(short, long)
+    overlaps = [len(set(short[:depth]) & set(long[:depth])) for depth in range(1, end_long + 1)]
     shared_short, shared_long = overlaps[end_short - 1], overlaps[end_long - 1]
     total, weight = 0.0, 1.0 - p
     for depth, overlap in enumerate(overlaps, start=1):
@@ -142,19 +141,13 @@ def jaccard(a: Collection[Hashable], b: Collection[Hashable]) -> float:
     >>> jaccard(["a", "b", "c"], ["b", "c", "d"])
     0.5
     """
-    set_a, set_b = set(checked_ranking(a, name="a")), set(checked_ranking(b, name="b"))
+    set_a, set_b = set(_ranking(a, "a")), set(_ranking(b, "b"))
     union = set_a | set_b
     return len(set_a & set_b) / len(union) if union else 1.0
 
 
-def checked_ranking(ids: Collection[Hashable], *, name: str) -> list[Hashable]:
-    """Return the ids of one ranking as a list.
-
-    Raises InputError, with ``name`` to say which ranking it is, if an id is repeated or a bare text is given.
-
-    >>> checked_ranking(("d1", "d2"), name="a")
-    ['d1', 'd2']
-    """
+def _ranking(ids: Collection[Hashable], name: str) -> list[Hashable]:
+    """Return the ids of one ranking; raises InputError, which calls it ``name``, if an id is repeated or a text is given."""
     if isinstance(ids, str | bytes):
         # A text is a sequence of letters to Python; correlating those would look like an answer.
         raise InputError(f"ranking {name} is the text {ids!r}; write a list of ids such as [{ids!r}]")
@@ -165,48 +158,18 @@ def checked_ranking(ids: Collection[Hashable], *, name: str) -> list[Hashable]:
     return items
 
 
-def checked_tops(a: Sequence[Hashable], b: Sequence[Hashable], k: int | None) -> tuple[list[Hashable], list[Hashable]]:
-    """Return the first k items of both rankings, all of them if k is None.
-
-    Raises InputError if an id is repeated within a list or k is not a whole number from 1.
-
-    >>> checked_tops(["a", "b"], ["c"], 1)
-    (['a'], ['c'])
-    """
-    items_a, items_b = checked_ranking(a, name="a"), checked_ranking(b, name="b")
-    if k is None:
-        return items_a, items_b
-    try:
-        depth = operator.index(k)
-    except TypeError:
-        depth = 0
-    if depth < 1:
+def _tops(a: Sequence[Hashable], b: Sequence[Hashable], k: int | None) -> tuple[list[Hashable], list[Hashable]]:
+    """Return the first k items of both rankings, all of them if k is None; raises InputError for repeated ids and a wrong k."""
+    if k is not None and (not isinstance(k, int | np.integer) or k < 1):
         raise InputError(f"cannot use k = {k!r}: write a whole number from 1, such as 10")
-    return items_a[:depth], items_b[:depth]
+    return _ranking(a, "a")[:k], _ranking(b, "b")[:k]
 
 
 def _union_ranks(a: list[Hashable], b: list[Hashable]) -> tuple[list[int], list[int]]:
     # Any rank below both lists serves as k + 1: only the order and the ties of the ranks enter the correlations.
-    absent = max(len(a), len(b)) + 1
-    rank_a = {item: rank for rank, item in enumerate(a, start=1)}
-    rank_b = {item: rank for rank, item in enumerate(b, start=1)}
-    union = list(dict.fromkeys([*a, *b]))
-    return [rank_a.get(item, absent) for item in union], [rank_b.get(item, absent) for item in union]
-
-
-def _overlaps(short: list[Hashable], long: list[Hashable]) -> list[int]:
-    """Number of items shared by the two lists at each depth down to the end of the longer one."""
-    seen: set[Hashable] = set()
-    shared, overlaps = 0, []
-    for depth, item in enumerate(long):
-        arrivals = {item, short[depth]} if depth < len(short) else {item}
-        if depth < len(short) and item == short[depth]:
-            shared += 1
-        else:
-            shared += len(arrivals & seen)
-        seen |= arrivals
-        overlaps.append(shared)
-    return overlaps
+    absent, union = max(len(a), len(b)), list(dict.fromkeys([*a, *b]))
+    ranks_a, ranks_b = ({item: rank for rank, item in enumerate(ids)} for ids in (a, b))
+    return [ranks_a.get(item, absent) for item in union], [ranks_b.get(item, absent) for item in union]
 
 
 def _paired_codes(x: ArrayLike, y: ArrayLike) -> tuple[Codes, Codes]:
@@ -308,13 +271,17 @@ def ranking_difference(
     >>> change.flags
     ('reciprocal rank fell by 0.500, more than 0.03',)
     """
-    top_a, top_b = checked_tops(a, b, k)
+    top_a, top_b = _tops(a, b, k)
     tau, overlap = ranking_tau_b(top_a, top_b), jaccard(top_a, top_b)
     # A position that only one list reaches has changed; one that neither reaches does not exist.
     changed = [x != y for x, y in zip_longest(top_a, top_b, fillvalue=_NOTHING)]
     top1_changed = bool(changed) and changed[0]
     weight_changed = sum(changed) + (TOP1_WEIGHT - 1.0) * top1_changed
     rr_delta = _delta(rr, "rr")
+    flags: tuple[str, ...] = ()
+    if rr_delta is not None and abs(rr_delta) > RR_DELTA_FLAG + ROUNDING:
+        way = "fell" if rr_delta < 0 else "rose"
+        flags = (f"reciprocal rank {way} by {abs(rr_delta):.3f}, more than {RR_DELTA_FLAG}",)
     return RankingDifference(
         tau=tau,
         overlap=overlap,
@@ -324,7 +291,7 @@ def ranking_difference(
         ndcg_delta=_delta(ndcg, "ndcg"),
         kind=_kind(tau, overlap, top1_changed=top1_changed),
         score=weight_changed / (len(changed) - 1.0 + TOP1_WEIGHT),
-        flags=_flags(rr_delta),
+        flags=flags,
     )
 
 
@@ -347,10 +314,3 @@ def _delta(pair: tuple[float, float] | None, name: str) -> float | None:
             raise InputError(f"{name} = {pair!r} holds {value!r}; both values must lie from 0 to 1, or be nan if undefined")
     before, after = pair
     return after - before
-
-
-def _flags(rr_delta: float | None) -> tuple[str, ...]:
-    if rr_delta is None or not abs(rr_delta) > RR_DELTA_FLAG + ROUNDING:
-        return ()
-    way = "fell" if rr_delta < 0 else "rose"
-    return (f"reciprocal rank {way} by {abs(rr_delta):.3f}, more than {RR_DELTA_FLAG}",)

@@ -137,7 +137,8 @@ def _drawn(values: Floats, rng: np.random.Generator, resamples: int) -> Ints:
     unit = np.zeros((queries, values.shape[1]), dtype=np.float32)
     unit[: len(values)] = values / scale
     bound = (np.abs(values.sum(axis=0) / scale) - TIED_SUMS).astype(np.float32)
-    table = _signs_of_bytes()
+    # The eight signs that each byte stands for.
+    table = 1 - 2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
     extreme = np.zeros(values.shape[1], dtype=np.int64)
     rows = block_rows(*unit.shape)
     # One buffer for all blocks: fresh memory for each costs more than the product.
@@ -148,12 +149,6 @@ def _drawn(values: Floats, rng: np.random.Generator, resamples: int) -> Ints:
         sums = product(signs.reshape(-1, queries), unit)
         extreme += (np.abs(sums, out=sums) >= bound).sum(axis=0)
     return extreme
-
-
-def _signs_of_bytes() -> Singles:
-    """The eight signs that each byte stands for."""
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    return (1 - 2 * bits.astype(np.float32)).astype(np.float32)
 
 
 Method = Literal["bca", "percentile", "studentised"]
@@ -410,11 +405,10 @@ def percentile_growth(
     after: ArrayLike,
     *,
     rng: np.random.Generator,
-    percentile: float = 95,
     alpha: float = 0.05,
     resamples: int = 2_000,
 ) -> PercentileGrowth:
-    """Return the growth of a percentile over queries × passes, with its bootstrap interval at 1 - alpha.
+    """Return the growth of the 95th percentile over queries × passes, with its bootstrap interval at 1 - alpha.
 
     A resample draws queries, the same on both sides, and passes, on each side by itself: a side that was timed in a busy
     moment shows it in some of its passes. The same ``rng`` gives the same answer.
@@ -432,7 +426,7 @@ def percentile_growth(
     queries = len(sides[0])
     if len(sides[1]) != queries or not queries:
         raise InputError(f"cannot pair {queries} timed queries with {len(sides[1])}: time the same queries on both sides")
-    seen = [float(np.percentile(side, percentile)) for side in sides]
+    seen = [float(np.percentile(side, 95)) for side in sides]
     if not (all((side >= 0).all() for side in sides) and seen[0] > 0 and np.isfinite(seen).all()):
         raise InputError(f"a time is negative or unknown, or the percentile was {seen[0]:g}; write milliseconds")
     drawn: list[Floats] = []
@@ -441,7 +435,7 @@ def percentile_growth(
         count = min(rows, resamples - start)
         chosen = rng.integers(0, queries, (count, queries, 1))
         ends = [
-            np.percentile(side[chosen, rng.integers(0, side.shape[1], (count, 1, side.shape[1]))], percentile, axis=(1, 2))
+            np.percentile(side[chosen, rng.integers(0, side.shape[1], (count, 1, side.shape[1]))], 95, axis=(1, 2))
             for side in sides
         ]
         drawn.append(ends[1] / np.maximum(ends[0], seen[0] * LEAST) - 1)

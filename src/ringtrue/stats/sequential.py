@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ringtrue.errors import InputError
-from ringtrue.stats.columns import Floats
+from ringtrue.stats.columns import Bools, Floats
 
 Decision = Literal["accept-treatment", "accept-control", "continue"]
 BURN_IN = 30
@@ -265,6 +265,11 @@ def candidate_means(delta: float) -> tuple[float, ...]:
     return (*(-mean for mean in reversed(above)), 0.0, *above)
 
 
+def _leading(flags: Bools) -> int:
+    """Return how many of the first flags are set without a gap."""
+    return int(np.argmin(np.append(flags, False)))
+
+
 @dataclass(frozen=True, slots=True)
 class ConfidenceSequence:
     """The interval as far as it has come; ``add`` returns the next state, whose size never grows.
@@ -289,22 +294,15 @@ class ConfidenceSequence:
     def add(self, difference: float) -> ConfidenceSequence:
         """Return the sequence one query later; raises InputError for a difference outside −1 to 1."""
         check_difference(difference)
-        means = np.array(candidate_means(self.plan.delta))
+        values = candidate_means(self.plan.delta)
+        means = np.array(values)
         bet = sequence_bet(self.n, self.total, self.squares, self.plan)
         up = (np.array(self.up) if self.up else np.zeros(len(means))) + growth(bet, difference, means)
         down = (np.array(self.down) if self.down else np.zeros(len(means))) + growth(bet, -difference, -means)
         rich = rich_from(self.plan)
-        low, high = self.low, self.high
-        for mean, capital in zip(means.tolist(), up.tolist()):
-            if mean > low:
-                if capital < rich:
-                    break
-                low = mean
-        for mean, capital in zip(reversed(means.tolist()), reversed(down.tolist())):
-            if mean < high:
-                if capital < rich:
-                    break
-                high = mean
+        # An end moves to the last value up to which all are out.
+        low = max((self.low, *values[: _leading((means <= self.low) | (up >= rich))]))
+        high = min((self.high, *values[len(values) - _leading(((means >= self.high) | (down >= rich))[::-1]) :]))
         return replace(
             self,
             n=self.n + 1,

@@ -10,7 +10,7 @@ posterior; neither of these two holds its error when looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -18,21 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.stats import sequential
 from ringtrue.stats.columns import Bools, Floats, check_resamples
-from ringtrue.stats.sequential import (
-    BURN_IN,
-    CERTAIN,
-    DEFAULT_PLAN,
-    SequentialPlan,
-    growth,
-    probability_better,
-    rich_from,
-    rich_gamblers,
-    sequence_bet,
-    sprt_bet,
-    variance_so_far,
-    wald_bounds,
-)
+from ringtrue.stats.sequential import CERTAIN, DEFAULT_PLAN, SequentialPlan, probability_better
 
 SequentialShape = Literal["gaussian", "skewed gains", "skewed losses", "zero-inflated", "discrete", "rare gains", "rare losses"]
 SEQUENTIAL_SHAPES: tuple[SequentialShape, ...] = get_args(SequentialShape)
@@ -115,35 +103,35 @@ def sequential_differences(
     (100, 3)
     """
     size = (queries, count)
+    sign = -1.0 if shape in ("skewed losses", "rare gains") else 1.0
     if shape == "gaussian":
-        if 1 - abs(mean) < 3 * sd:
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=1 - abs(mean) >= 3 * sd)
         return np.clip(rng.normal(mean, sd, size), -1.0, 1.0)
     if shape in ("skewed gains", "skewed losses"):
-        sign = 1.0 if shape == "skewed gains" else -1.0
         scale = sd / _SKEWED_SD
-        if scale * (1 - _SKEWED_MEAN) > 1 - abs(mean):
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=scale * (1 - _SKEWED_MEAN) <= 1 - abs(mean))
         return np.asarray(mean + sign * scale * (rng.beta(_A, _B, size) - _SKEWED_MEAN))
     if shape == "zero-inflated":
         centre = mean / CHANGED
         half = math.sqrt(3 * max(0.0, (sd**2 + mean**2) / CHANGED - centre**2))
-        if half == 0 or abs(centre) + half > 1:
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=half != 0 and abs(centre) + half <= 1)
         return np.where(rng.random(size) < CHANGED, rng.uniform(centre - half, centre + half, size), 0.0)
     if shape == "discrete":
         changed, tilt = (sd**2 + mean**2) / STEP**2, mean / STEP
-        if changed > 1 or abs(tilt) > changed:
-            raise _does_not_fit(shape, mean, sd)
+        _check_fit(shape, mean, sd, fits=changed <= 1 and abs(tilt) <= changed)
         chances = ((changed - tilt) / 2, 1 - changed, (changed + tilt) / 2)
         return np.asarray(rng.choice((-STEP, 0.0, STEP), size, p=chances))
     if shape in ("rare gains", "rare losses"):
         rare = (1 - math.sqrt(max(0.0, 1 - (2 * sd / APART) ** 2))) / 2
-        if 2 * sd > APART or abs(mean) + APART * (1 - rare) > 1:
-            raise _does_not_fit(shape, mean, sd)
-        sign = 1.0 if shape == "rare losses" else -1.0
+        _check_fit(shape, mean, sd, fits=2 * sd <= APART and abs(mean) + APART * (1 - rare) <= 1)
         return np.asarray(mean + sign * APART * (rare - (rng.random(size) < rare)))
     raise InputError(f"cannot use shape = {shape!r}; write {nearest(str(shape), SEQUENTIAL_SHAPES)}")
+
+
+def _check_fit(shape: str, mean: float, sd: float, *, fits: bool) -> None:
+    if not fits:
+        said = f"mean {mean:g} and standard deviation {sd:g} leave −1 to 1"
+        raise InputError(f"{shape} differences with {said}; use a smaller sd")
 
 
 def first_decisions(
@@ -162,16 +150,16 @@ def first_decisions(
     values = np.asarray(differences, dtype=np.float64)
     queries, count = values.shape
     codes, after = np.full(count, CONTINUE, dtype=np.int8), np.full(count, queries, dtype=np.int64)
-    rich = rich_gamblers(plan) if method == "sprt" else (rich_from(plan),) * 2
-    stake = {"sprt": sprt_bet, "confidence sequence": sequence_bet}.get(method)
+    rich = sequential.rich_gamblers(plan) if method == "sprt" else (sequential.rich_from(plan),) * 2
+    stake = {"sprt": sequential.sprt_bet, "confidence sequence": sequential.sequence_bet}.get(method)
     still = np.arange(count)
     total, squares, gain, none = (np.zeros(count) for _ in range(4))
     for row in range(queries):
         seen = values[row, still]
         if stake is not None:
             bet = stake(row, total, squares, plan)
-            gain = np.where(gain < rich[0], gain + growth(bet, seen, 0.0), gain)
-            none = np.where(none < rich[1], none + growth(bet, -seen, -plan.delta), none)
+            gain = np.where(gain < rich[0], gain + sequential.growth(bet, seen, 0.0), gain)
+            none = np.where(none < rich[1], none + sequential.growth(bet, -seen, -plan.delta), none)
         total += seen
         squares += seen * seen
         proven = gain >= rich[0], none >= rich[1]
@@ -191,13 +179,13 @@ def first_decisions(
 
 def _beyond(method: Method, n: int, total: Floats, squares: Floats, plan: SequentialPlan, sd: float) -> tuple[Bools, Bools]:
     """Return which ratios have left Wald's bounds after n differences, upwards and downwards."""
-    upper, lower = wald_bounds(plan)
+    upper, lower = sequential.wald_bounds(plan)
     if method == "no variance":
         ratio = total - n * plan.delta**2 / 2
     else:
-        variance = sd**2 if method == "sprt, sigma known" else variance_so_far(n, total, squares)
+        variance = sd**2 if method == "sprt, sigma known" else sequential.variance_so_far(n, total, squares)
         ratio = plan.delta / variance * (total - n * plan.delta / 2)
-    burnt_in = method != "sprt" or n >= BURN_IN
+    burnt_in = method != "sprt" or n >= sequential.BURN_IN
     return (ratio >= upper) & burnt_in, (ratio <= lower) & burnt_in
 
 
@@ -224,7 +212,8 @@ def sequential_rates(
     for shape in shapes:
         found: dict[tuple[Method, bool], list[Decisions]] = {}
         rng = np.random.default_rng([seed, SEQUENTIAL_SHAPES.index(shape) if shape in SEQUENTIAL_SHAPES else 0])
-        for count in _parts(simulations):
+        for start in range(0, simulations, PART):
+            count = min(PART, simulations - start)
             for gain in (False, True):
                 differences = sequential_differences(shape, plan.delta if gain else 0.0, most, count, rng, sd=sd)
                 for method in METHODS:
@@ -232,19 +221,10 @@ def sequential_rates(
         for method in METHODS:
             null, null_after = (np.concatenate(part) for part in zip(*found[method, False]))
             codes, after = (np.concatenate(part) for part in zip(*found[method, True]))
-            rates.append(
-                SequentialRate(
-                    shape=shape,
-                    method=method,
-                    false_accept=float((null == TREATMENT).mean()),
-                    power=float((codes == TREATMENT).mean()),
-                    missed=float((codes == CONTROL).mean()),
-                    queries_without=float(null_after.mean()),
-                    queries_with=float(after.mean()),
-                    most=most,
-                    simulations=simulations,
-                )
+            false, power, missed, without, with_gain = (
+                float(found.mean()) for found in (null == TREATMENT, codes == TREATMENT, codes == CONTROL, null_after, after)
             )
+            rates.append(SequentialRate(shape, method, false, power, missed, without, with_gain, most, simulations))
     return tuple(rates)
 
 
@@ -331,11 +311,3 @@ def peeking_rate(*, seed: int = 0, simulations: int = 500, most: int = 300, succ
         if not undecided.any():
             break
     return accepted / simulations
-
-
-def _parts(simulations: int) -> Iterator[int]:
-    return (min(PART, simulations - start) for start in range(0, simulations, PART))
-
-
-def _does_not_fit(shape: str, mean: float, sd: float) -> InputError:
-    return InputError(f"{shape} differences with mean {mean:g} and standard deviation {sd:g} leave −1 to 1; use a smaller sd")

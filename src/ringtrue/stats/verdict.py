@@ -20,16 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.stats import paired
 from ringtrue.stats.columns import check_alpha
-from ringtrue.stats.paired import (
-    Correction,
-    corrected,
-    mean_interval,
-    paired_effect,
-    paired_t,
-    probability_above_zero,
-    wilcoxon,
-)
+from ringtrue.stats.paired import Correction
 from ringtrue.stats.power import MOST_PAIRS, minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.resample import bootstrap_interval, sign_flip
 
@@ -118,7 +111,7 @@ def compare_paired(
     check_alpha(alpha)
     if correction not in get_args(Correction):
         raise InputError(f"cannot use correction = {correction!r}; write {nearest(str(correction), get_args(Correction))}")
-    t = paired_t(differences, alpha=alpha)
+    t = paired.paired_t(differences, alpha=alpha)
     group = np.zeros(len(t.n), np.int64) if families is None else np.asarray(families, np.int64)
     tests = np.ones(len(t.n), np.int64)
     if correction != "none":
@@ -128,20 +121,21 @@ def compare_paired(
         raise InputError(f"{resamples} resamples cannot show any of {most} columns below alpha = {alpha}; use at least {least}")
     flips = sign_flip(differences, rng=rng, resamples=resamples)
     drawn_again = copy.deepcopy(rng)
-    interval = mean_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
+    interval = paired.mean_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
     bca = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
     deciding = np.maximum(flips, interval.p)
     adjusted, levels = np.empty_like(deciding), np.empty_like(deciding)
     for one in np.unique(group):
-        adjusted[group == one], levels[group == one] = corrected(deciding[group == one], correction, alpha=alpha)
+        adjusted[group == one], levels[group == one] = paired.corrected(deciding[group == one], correction, alpha=alpha)
     if (levels < alpha).any():
-        interval = mean_interval(differences, rng=drawn_again, alpha=levels, resamples=resamples)
+        interval = paired.mean_interval(differences, rng=drawn_again, alpha=levels, resamples=resamples)
     ends = np.broadcast_to(np.asarray(widest, np.float64), t.n.shape)
-    effect = paired_effect(differences)
+    effect = paired.paired_effect(differences)
     found: dict[str, NDArray[Any]] = {
         "n": t.n, "diff": t.mean, "low": np.maximum(interval.low, -ends), "high": np.minimum(interval.high, ends),
         "p": flips, "p_adjusted": adjusted, "interval_p": interval.p, "tests": tests, "level": levels,
-        "t": t.t, "t_p": t.p, "wilcoxon_p": wilcoxon(differences), "prob_better": probability_above_zero(differences),
+        "t": t.t, "t_p": t.p, "wilcoxon_p": paired.wilcoxon(differences),
+        "prob_better": paired.probability_above_zero(differences),
         "effect": effect.dz, "wins": effect.wins, "ties": effect.ties, "losses": effect.losses,
     }  # fmt: skip
     verdicts = []

@@ -14,7 +14,7 @@ import pytest
 from ringtrue.errors import CannotDecide, InputError, MissingInput, SpecError
 from ringtrue.experiment import Space, Undefined, effects, parameter, sweep, tracked
 from ringtrue.experiment import sweep as sweep_function
-from ringtrue.experiment.confirm import outcome_of, overfitting
+from ringtrue.experiment.outcome import outcome_of, overfitting
 from ringtrue.golden import read_looks, split
 from ringtrue.retrieve import Collection, build
 from ringtrue.run import evaluate

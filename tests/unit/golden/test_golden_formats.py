@@ -13,7 +13,7 @@ import pytest
 from ringtrue.errors import InputError
 from ringtrue.golden import FORMATS, format_named, load, save, validate
 from ringtrue.golden.formats import detect, read
-from ringtrue.golden.formats.draft import passage_id
+from ringtrue.golden.formats.fields import passage_id
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 Put = Callable[[str, str], Path]

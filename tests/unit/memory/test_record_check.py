@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringtrue.golden.formats.memory_bench import MEMORY, MEMORY_FACTS
+from ringtrue.golden.formats.query_lines import MEMORY, MEMORY_FACTS
 from ringtrue.memory.hook.memory import FIELDS
 from ringtrue.memory.record_check import kebab, problems
 

@@ -1,4 +1,4 @@
-"""Files ⇄ GoldenSet, one module per format.
+"""Files ⇄ GoldenSet, one module per family of formats.
 
 In: a file or folder in any of the formats below. Out: a GoldenSet, or a file written from one together with the list
 of what that format could not hold. The room neither judges a set (that is ``validate``) nor knows where shipped sets
@@ -18,18 +18,7 @@ from typing import Any
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import Place, json_records, read_text
-from ringtrue.golden.formats import (
-    agent_memory,
-    beir,
-    dataset,
-    gold_jsonl,
-    memory_bench,
-    openinference,
-    ragas,
-    table,
-    testset,
-    trec,
-)
+from ringtrue.golden.formats import collections, documents, query_lines, rag_rows, table
 from ringtrue.golden.formats.fields import Complaint as Complaint, Complaints as Complaints, alike, legal
 from ringtrue.golden.formats.folders import MANIFEST, read_manifest
 from ringtrue.golden.version import losses as losses
@@ -45,48 +34,75 @@ class Format:
     suffixes: tuple[str, ...]
     read: Callable[[Path, Complaints], GoldenSet]
     write: Callable[[GoldenSet, Path], None]
+    confirmed: str = ""
+    """How a set in one file of this format says that people made its judgments."""
 
 
 _TABLE = "columns query_id (or query), doc_id, grade"
+_CONFIRMED_ROWS = "a column source with manual in each row"
 _LINES = ("", ".jsonl")
 _ROWS = (".jsonl", ".json")
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
-        Format("golden-dataset", "JSON object with 'entities' and 'queries'", (".json",), dataset.read, dataset.write),
         Format(
-            "test-set",
-            "YAML or JSON with 'queries' and their 'relevant_docs'",
-            (".yaml", ".yml", ".json"),
-            testset.read,
-            testset.write,
+            "golden-dataset", "JSON object with 'entities' and 'queries'", (".json",),
+            documents.read_dataset, documents.write_dataset,
+            '"judgment_source": "manual" beside "queries", or "source": "manual" on each judgment',
         ),
-        Format("gold-jsonl", "JSON lines with 'relevant_ids'", _LINES, gold_jsonl.read, gold_jsonl.write),
-        Format("memory-bench", "JSON lines with 'expected_relevant'", _LINES, memory_bench.read, memory_bench.write),
-        Format("agent-memory", "JSON lines with 'queryId' and 'judgments'", _LINES, agent_memory.read, agent_memory.write),
-        Format("beir", "folder with corpus.jsonl, queries.jsonl and qrels/", ("",), beir.read, beir.write),
-        Format("trec", "folder with topics.* and qrels.*, or a qrels file", ("", ".txt", ".qrels"), trec.read, trec.write),
+        Format(
+            "test-set", "YAML or JSON with 'queries' and their 'relevant_docs'", (".yaml", ".yml", ".json"),
+            documents.read_test_set, documents.write_test_set,
+            "judgment_source: manual above the queries, or source: manual on each judgment",
+        ),
+        Format(
+            "gold-jsonl", "JSON lines with 'relevant_ids'", _LINES,
+            query_lines.GOLD_JSONL.read, query_lines.GOLD_JSONL.write, '"source": "manual" on each line',
+        ),
+        Format(
+            "memory-bench", "JSON lines with 'expected_relevant'", _LINES,
+            query_lines.MEMORY_BENCH.read, query_lines.MEMORY_BENCH.write,
+        ),
+        Format(
+            "agent-memory", "JSON lines with 'queryId' and 'judgments'", _LINES,
+            query_lines.AGENT_MEMORY.read, query_lines.AGENT_MEMORY.write,
+            '"judgmentSource": "manual" on each line, or "source": "manual" on each judgment',
+        ),
+        Format(
+            "beir", "folder with corpus.jsonl, queries.jsonl and qrels/", ("",), collections.read_beir, collections.write_beir
+        ),
+        Format(
+            "trec", "folder with topics.* and qrels.*, or a qrels file", ("", ".txt", ".qrels"),
+            collections.read_trec, collections.write_trec,
+        ),
         Format("dict", "JSON object {query: {document: grade}}", (".json",), table.read_dict, table.write_dict),
-        Format("ragas", "rows with 'user_input' or 'question'", _ROWS, ragas.read, ragas.write),
-        Format("openinference", "spans with 'attributes'", _ROWS, openinference.read, openinference.write),
-        Format("csv", _TABLE, (".csv", ".tsv"), table.read, table.write_csv),
-        Format("parquet", _TABLE, (".parquet",), table.read, table.write_parquet),
+        Format("ragas", "rows with 'user_input' or 'question'", _ROWS, rag_rows.read_ragas, rag_rows.write_ragas),
+        Format("openinference", "spans with 'attributes'", _ROWS, rag_rows.read_openinference, rag_rows.write_openinference),
+        Format("csv", _TABLE, (".csv", ".tsv"), table.read, table.write_csv, _CONFIRMED_ROWS),
+        Format("parquet", _TABLE, (".parquet",), table.read, table.write_parquet, _CONFIRMED_ROWS),
     )
-}
+}  # fmt: skip
 
 # ── which format it is, told by what it holds; a name only decides between YAML and the rest ────────────────────────
 
-FOLDERS = ("gold-jsonl", "memory-bench", "agent-memory", "beir", "trec")
+FOLDERS: dict[str, tuple[str, ...]] = {
+    "beir": ("qrels", "queries.jsonl"),
+    "agent-memory": ("memories.jsonl", "queries.jsonl"),
+    "memory-bench": ("memories", "queries.jsonl"),
+    "gold-jsonl": ("gold-set.jsonl",),
+    "trec": ("topics*", "qrels*"),
+}
+"""The formats that are folders, and what lies in each."""
 _YAML = (".yaml", ".yml")
 _QRELS = re.compile(r"\S+[ \t]+\S+[ \t]+\S+[ \t]+[-+]?\d+\s*")
 # Keys that only one format uses weigh as much as several common ones, so that one misspelt key hides no format.
 _KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gold-jsonl": (gold_jsonl.IDS, gold_jsonl.QUERY.keys),
-    "memory-bench": (("expected_relevant", "expected_irrelevant"), memory_bench.QUERY.keys),
-    "golden-dataset": (("expected_results",), dataset.QUERY.keys),
-    "test-set": (testset.LISTS, (*testset.QUERY.keys, "id", "query")),
-    "agent-memory": (("queryId", "judgments"), agent_memory.QUERY.keys),
-    "ragas": (("user_input", "reference_contexts", "retrieved_contexts"), ragas.QUERY.structure),
+    "gold-jsonl": (query_lines.IDS, query_lines.GOLD_QUERY.keys),
+    "memory-bench": (("expected_relevant", "expected_irrelevant"), query_lines.BENCH_QUERY.keys),
+    "golden-dataset": (("expected_results",), documents.DATASET_QUERY.keys),
+    "test-set": (documents.LISTS, (*documents.TEST_QUERY.keys, "id", "query")),
+    "agent-memory": (("queryId", "judgments"), query_lines.AGENT_QUERY.keys),
+    "ragas": (("user_input", "reference_contexts", "retrieved_contexts"), rag_rows.RAGAS_QUERY.structure),
     "openinference": (("attributes",), ("context", "annotations", "span_id", "span_kind")),
 }
 _ENOUGH = 2
@@ -108,18 +124,11 @@ def _folder(path: Path) -> tuple[str, Path]:
     if "format" in record:
         name = record["format"]
         return legal(name if isinstance(name, str) else repr(name), FOLDERS, "folder format", place.at("format")), path
-    if dataset.ENTITIES in record:
+    if documents.ENTITIES in record:
         return "golden-dataset", path / MANIFEST
-    if (path / beir.QRELS).is_dir() and (path / beir.QUERIES).exists():
-        return "beir", path
-    if (path / "memories.jsonl").exists() and (path / "queries.jsonl").exists():
-        return "agent-memory", path
-    if (path / "memories").is_dir() and (path / "queries.jsonl").exists():
-        return "memory-bench", path
-    if (path / gold_jsonl.LAYOUT.queries).exists():
-        return "gold-jsonl", path
-    if trec.find(path, "topics") and trec.find(path, "qrels"):
-        return "trec", path
+    for name, patterns in FOLDERS.items():
+        if all(any(path.glob(pattern)) for pattern in patterns):
+            return name, path
     files = [file for file in sorted(path.iterdir()) if file.suffix in (*_YAML, ".json") and file.name != MANIFEST]
     if len(files) == 1:
         return _file(files[0])
@@ -167,24 +176,26 @@ def format_of(value: Any) -> str | None:
     """Return the format of a JSON value; None if it looks like none."""
     if not isinstance(value, dict):
         return _rows(value)
-    if dataset.ENTITIES in value:
+    if documents.ENTITIES in value:
         return "golden-dataset"
     if isinstance(value.get("queries"), list):
         return "test-set" if _rows(value["queries"]) == "test-set" else "golden-dataset"
-    rows = next((value[key] for key in (*ragas.WRAPPERS, *openinference.WRAPPERS) if isinstance(value.get(key), list)), None)
+    rows = next(
+        (value[key] for key in (*rag_rows.RAGAS_WRAPPERS, *rag_rows.SPAN_WRAPPERS) if isinstance(value.get(key), list)), None
+    )
     if rows is not None:
         return _rows(rows)
     # A span on one line is an object of objects too.
     if value and "attributes" not in value and all(isinstance(inner, dict) for inner in value.values()):
         return "dict"
-    if any(alike(key, dataset.STRUCTURE[:2]) for key in value):
+    if any(alike(key, documents.STRUCTURE[:2]) for key in value):
         return "golden-dataset"
     return _row(value)
 
 
 def read_value(value: Any, place: Place, format: str | None, *, name: str) -> GoldenSet | None:
     """Return the set in a JSON value of a format that needs no file; None for any other format."""
-    readers = {"test-set": testset.read_record, "golden-dataset": dataset.read_record}
+    readers = {"test-set": documents.parsed_test_set, "golden-dataset": documents.parsed_dataset}
     return readers[format](value, place, Complaints(), name=name) if format in readers else None
 
 
@@ -259,7 +270,7 @@ def read(
     if split is not None:
         if name != "beir":
             raise InputError(f"{path}: a {name} set has no split files; leave split out, or split it with golden.split")
-        return beir.read(place, complaints, split=split)
+        return collections.read_beir(place, complaints, split=split)
     return FORMATS[name].read(place, complaints)
 
 
@@ -295,38 +306,22 @@ def how_to_confirm(path: Path) -> str:
     name, place = detect(path)
     if place.is_dir():
         return '"judgment_source": "manual" in its golden.json'
-    return CONFIRMED.get(name, f'keep it as JSON (ringtrue golden convert {path} gold.json) with "judgment_source": "manual"')
-
-
-CONFIRMED = {
-    "csv": "a column source with manual in each row",
-    "parquet": "a column source with manual in each row",
-    "test-set": "judgment_source: manual above the queries, or source: manual on each judgment",
-    "golden-dataset": '"judgment_source": "manual" beside "queries", or "source": "manual" on each judgment',
-    "gold-jsonl": '"source": "manual" on each line',
-    "agent-memory": '"judgmentSource": "manual" on each line, or "source": "manual" on each judgment',
-}
-"""How sets in one file say that people made their judgments."""
+    return FORMATS[name].confirmed or (
+        f'keep it as JSON (ringtrue golden convert {path} gold.json) with "judgment_source": "manual"'
+    )
 
 
 def require_version(path: Path) -> None:
     """Raise InputError if a file of this name cannot hold a set's version; it would pass for an older version later."""
-    if _format_for(path).name not in VERSIONED:
+    if _format_for(path).name not in ("golden-dataset", "test-set"):
         cure = path.with_suffix(".json").name
         raise InputError(f"{path}: a {path.suffix} file cannot hold the version of a golden set; write a .json file ({cure})")
 
 
-VERSIONED = ("golden-dataset", "test-set")
-"""The formats in one file that name the set's version."""
 _SUFFIXES = frozenset(suffix for form in FORMATS.values() for suffix in form.suffixes if suffix)
 _BY_SUFFIX = {
-    ".json": "golden-dataset",
-    ".yaml": "test-set",
-    ".yml": "test-set",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-}
+    ".json": "golden-dataset", ".yaml": "test-set", ".yml": "test-set", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet"
+}  # fmt: skip
 
 
 def _format_for(path: Path) -> Format:

@@ -1,4 +1,4 @@
-"""Checked access to one record: ids, texts, grades, lists, and the facts that a format does not name itself.
+"""What every reader and writer of golden sets shares: checked access to the fields of one record, and the set being read.
 
 A key that no format names is kept as metadata, because nothing may vanish. A key that is *nearly* one of the named
 ones, while the named one is missing, is taken for a slip of the pen and refused.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import hashlib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats import Located, Place, field_of, json_records, required
 from ringtrue.ids import id_text
-from ringtrue.records import HUMAN_SOURCES, Document, Query
+from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 
 Record = dict[str, Any]
 METADATA = "metadata"
@@ -93,12 +94,9 @@ def facts_of(record: Mapping[str, Any], structure: Collection[str], place: Place
 def spread(facts: Mapping[str, Any], structure: Collection[str], *, named: Collection[str] = ()) -> Record:
     """Return metadata as record fields; a key that a reader would take for another field goes under 'metadata'."""
     reserved = {*structure, METADATA}
-    flat: Record = {}
-    nested: Record = {}
-    for key, value in facts.items():
-        safe = key in named or (key not in reserved and alike(key, {*reserved, *named}) is None)
-        (flat if safe and key not in reserved else nested)[key] = value
-    return flat | ({METADATA: nested} if nested else {})
+    taken = {key for key in facts if key in reserved or (key not in named and alike(key, {*reserved, *named}) is not None)}
+    flat = {key: value for key, value in facts.items() if key not in taken}
+    return flat | said(metadata={key: value for key, value in facts.items() if key in taken})
 
 
 @dataclass(frozen=True)
@@ -212,10 +210,15 @@ def source_of(record: Mapping[str, Any], name: str, place: Place) -> str | None:
     """Return a field that says who judged; raises InputError for a word that is nearly, but not exactly, one of ``SOURCES``."""
     source = optional_text(record, name, place)
     # 'chiar' must not make a row that a person confirmed look like one that nobody did.
-    meant = None if source is None or source in SOURCES else alike(source, SOURCES)
-    if meant is not None:
-        raise place.at(name).error(f"'{source}' is not a known source", f"did you mean '{meant}'?")
+    check_spelling(source, SOURCES, "source", place.at(name))
     return source
+
+
+def check_spelling(word: str | None, known: Collection[str], what: str, place: Place) -> None:
+    """Raise InputError for a word that is nearly, but not exactly, a known one; words of a user's own are allowed."""
+    meant = None if word is None or word in known else alike(word, known)
+    if meant is not None:
+        raise place.error(f"'{word}' is not a known {what}", f"did you mean '{meant}'?")
 
 
 def legal(value: str, options: Collection[str], what: str, place: Place) -> str:
@@ -231,11 +234,11 @@ def objects(values: Iterable[Any], place: Place, complaints: Complaints) -> Iter
         here = place.at(index)
         if isinstance(value, Located):
             here = here.on(value.line)
-        with complaints.about(here):
-            if not isinstance(value, dict):
-                raise here.error(f"{value!r:.80} is not an object", "write its named fields")
         if isinstance(value, dict):
             yield here, value
+            continue
+        with complaints.about(here):
+            raise here.error(f"{value!r:.80} is not an object", "write its named fields")
 
 
 def json_lines(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Record]]:
@@ -251,13 +254,8 @@ def json_lines(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Reco
 def json_rows(path: Path, complaints: Complaints, *, wrappers: Collection[str] = ()) -> Iterator[tuple[Place, Record]]:
     """Yield (place, object) as ``json_lines`` does; of a lone object, the list under one of ``wrappers``."""
     rows = list(json_lines(path, complaints))
-    if len(rows) == 1:
-        place, record = rows[0]
-        name = next((key for key in wrappers if isinstance(record.get(key), list)), None)
-        if name is not None:
-            yield from objects(record[name], Place(place.file).at(name), complaints)
-            return
-    yield from rows
+    name = next((key for key in wrappers if isinstance(rows[0][1].get(key), list)), None) if len(rows) == 1 else None
+    return iter(rows) if name is None else objects(rows[0][1][name], Place(str(path)).at(name), complaints)
 
 
 def plain(value: Any, place: Place) -> Any:
@@ -273,3 +271,204 @@ def plain(value: Any, place: Place) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     raise place.error(f"a {type(value).__name__} cannot be kept", "write it as text")
+
+
+# ── the set while it is being read ──────────────────────────────────────────────────────────────────────────────────
+
+PROFILES: dict[str, str] = {
+    "general": "a graded collection that stands for everything users ask, with every rule applied",
+    "known-item": "each query looks for one particular document, often by its name",
+    "memory": "the memory of an agent, with queries that should be answered by silence",
+    "test-set": "a graded collection for one purpose, without the coverage rules",
+}
+"""The kinds of golden set there are. A set names its profile; the profile fixes which rules apply to it (G-2)."""
+UNVERSIONED = "0.0.0"
+FACTS = (
+    "id", "version", "created_at", "description", "profile", "relevance_threshold", "scale", "provenance", "scope", "slices",
+    "equivalence_classes",
+)  # fmt: skip
+"""What a set says about itself, by the names of its fields."""
+FIELDS = (*FACTS, "corpus_hash", "judgment_source")
+_ALWAYS = ("id", "version", "description", "profile", "relevance_threshold")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a set says about itself; None for a threshold or a source of judgments that it does not declare."""
+
+    golden: GoldenSet
+    threshold: int | None = None
+    source: str | None = None
+
+
+def undeclared(name: str, *, profile: str = "general", **facts: Any) -> Header:
+    """Return the header of a set that says nothing about itself."""
+    return Header(GoldenSet(name, UNVERSIONED, (), (), profile=profile, **facts))
+
+
+def read_header(
+    record: Record, place: Place, *, name: str, structure: tuple[str, ...] = (), profile: str = "general"
+) -> Header:
+    """Return the header in ``record``; ``structure`` names its other fields, ``name`` is the default id."""
+    facts = facts_of(record, (*FIELDS, *structure), place)
+    profile = field_of(record, "profile", str, place, default=profile)
+    golden = GoldenSet(
+        id=as_id(record["id"], place.at("id")) if "id" in record else name,
+        version=field_of(record, "version", str, place, default=UNVERSIONED),
+        queries=(),
+        judgments=(),
+        created_at=optional_text(record, "created_at", place),
+        description=field_of(record, "description", str, place, default=""),
+        profile=legal(profile, PROFILES, "profile", place.at("profile")),
+        scale=_scale(record, place),
+        provenance=field_of(record, "provenance", str, place, default=""),
+        scope=optional_text(record, "scope", place),
+        slices=tuple(ids_of(record, "slices", place, default=[])),
+        equivalence_classes=_classes(record, place),
+        corpus_hash=optional_text(record, "corpus_hash", place),
+        metadata=facts,
+    )
+    threshold = grade_of(record, "relevance_threshold", place) if "relevance_threshold" in record else None
+    return Header(golden, threshold, source_of(record, "judgment_source", place))
+
+
+def write_header(golden: GoldenSet, *, structure: tuple[str, ...] = (), with_source: bool = False) -> Record:
+    """Return the header of a set as a record, without what a reader would assume anyway.
+
+    ``with_source`` is for formats whose judgments have no room for a source: one that all share is declared here.
+    """
+    blank = GoldenSet("", "", (), ())
+    names = [name for name in FACTS if name in _ALWAYS or getattr(golden, name) != getattr(blank, name)]
+    record: Record = {name: _as_lists(getattr(golden, name)) for name in names}
+    if golden.corpus_hash is not None and not golden.documents:
+        record["corpus_hash"] = golden.corpus_hash
+    sources = {judgment.source for judgment in golden.judgments} if with_source else set()
+    if len(sources) == 1 and None not in sources:
+        record["judgment_source"] = sources.pop()
+    return record | spread(golden.metadata, (*FIELDS, *structure))
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _scale(record: Record, place: Place) -> tuple[int, int]:
+    ends = field_of(record, "scale", list, place, default=[0, 3])
+    here = place.at("scale")
+    if len(ends) != 2:
+        raise here.error(f"{ends!r:.80} is not a scale", "write the lowest and the highest grade, like [0, 3]")
+    lowest, highest = (grade(end, here.at(index)) for index, end in enumerate(ends))
+    if lowest >= highest:
+        raise here.error(f"{ends!r:.80} does not rise", "write the lowest grade first, like [0, 3]")
+    return lowest, highest
+
+
+def _classes(record: Record, place: Place) -> tuple[tuple[str, ...], ...]:
+    given, here = field_of(record, "equivalence_classes", list, place, default=[]), place.at("equivalence_classes")
+    for index, members in enumerate(given):
+        if not isinstance(members, list):
+            cure = "write the ids of documents that are interchangeable"
+            raise here.at(index).error(f"{members!r:.80} is not a list", cure)
+    return tuple(tuple(as_id(member, here.at(index)) for member in members) for index, members in enumerate(given))
+
+
+def passage_id(text: str) -> str:
+    """Return an id made from a passage itself, so that the same passage is the same document wherever it stands.
+
+    >>> passage_id("Check-in is at three.")
+    'ctx-ab5c77c71f20'
+    """
+    return "ctx-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+@dataclass
+class Draft:
+    """What was read so far, and where each thing stood, so that a repetition can name both places."""
+
+    complaints: Complaints
+    queries: dict[str, Query] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    judgments: dict[tuple[str, str], Judgment] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """Where documents lie that are files: document id → path below the folder of the corpus."""
+    position: int = 0
+    """The number of the query that is being read, from 1."""
+    _listed: dict[bool, Place] = field(default_factory=dict)
+    """Where the first document with a grade (True) and the first without one (False) stood."""
+    _places: dict[tuple[str, str], Place] = field(default_factory=dict)
+
+    def add_query(self, query: Query, place: Place) -> None:
+        """Keep a query; raises InputError when its id is taken."""
+        self._claim("query", query.query_id, place)
+        self.queries[query.query_id] = query
+
+    def add_document(self, document: Document, place: Place) -> None:
+        """Keep a document; raises InputError when its id is taken."""
+        self._claim("document", document.doc_id, place)
+        self.documents[document.doc_id] = document
+
+    def add_passage(self, passage: Document, place: Place) -> None:
+        """Keep a passage that may come again; raises InputError when its id stands for another one already."""
+        known = self.documents.setdefault(passage.doc_id, passage)
+        if known.text != passage.text:
+            raise place.error(f"the id '{passage.doc_id}' stands for another passage too", "give each passage its own id")
+
+    def add_judgment(self, judgment: Judgment, place: Place) -> None:
+        """Keep a judgment; raises InputError when the pair was judged before."""
+        known = self.judgments.setdefault((judgment.query_id, judgment.doc_id), judgment)
+        if known is not judgment:
+            grades = f"as {known.grade} and as {judgment.grade}"
+            problem = f"query '{judgment.query_id}' judges document '{judgment.doc_id}' twice, {grades}"
+            raise place.error(problem, "keep one of the two")
+
+    def listed(self, place: Place, *, graded: bool) -> None:
+        """Remember that a document was listed here, with or without a grade."""
+        self._listed.setdefault(graded, place)
+
+    def note_ungraded(self, relevant: int) -> None:
+        """Say by which rule documents without a grade were graded; if only some have none, that is a complaint."""
+        place, graded = self._listed.get(False), self._listed.get(True)
+        if place is not None and graded is not None:
+            with self.complaints.about(place):
+                raise place.error(f"the document has no grade, but the one at {graded} has", "add its 'grade'")
+        elif place is not None:
+            what = "every document that it lists counts as relevant"
+            self.complaints.notes.append(f"the file gives no grades: {what}, grade {relevant}")
+
+    def threshold(self, header: Header) -> int:
+        """Return the declared relevance threshold, or the one that M-3 gives to a set that declares none."""
+        if header.threshold is not None:
+            return header.threshold
+        graded = any(judgment.grade > 1 for judgment in self.judgments.values())
+        return 2 if graded and header.golden.scale == (0, 3) else 1
+
+    def finish_undeclared(self, header: Header, declared: Collection[str] = ()) -> GoldenSet:
+        """Return a set whose format has no place for profile and scale: a test set, on the scale that its grades show."""
+        golden = self.finish(header)
+        if "scale" not in declared:
+            grades = [judgment.grade for judgment in self.judgments.values()]  # one below 0 says "pooled but not judged"
+            golden = replace(golden, scale=(min([golden.scale[0], *grades]), max([golden.scale[1], *grades])))
+        threshold = header.threshold if header.threshold is not None else 1  # as bare qrels have it (M-3)
+        return replace(golden, relevance_threshold=threshold, profile=golden.profile if "profile" in declared else "test-set")
+
+    def finish_table(self, name: str) -> GoldenSet:
+        """Return the set of a table written by hand, which declares nothing."""
+        return replace(self.finish_undeclared(undeclared(name)), scale_taken=True)
+
+    def finish(self, header: Header) -> GoldenSet:
+        """Return the set that was read."""
+        judgments = tuple(self.judgments.values())
+        if header.source is not None:
+            judgments = tuple(one if one.source is not None else replace(one, source=header.source) for one in judgments)
+        return replace(
+            header.golden,
+            queries=tuple(self.queries.values()),
+            judgments=judgments,
+            documents=tuple(self.documents.values()),
+            relevance_threshold=self.threshold(header),
+        )
+
+    def _claim(self, kind: str, name: str, place: Place) -> None:
+        first = self._places.setdefault((kind, name), place)
+        if first is not place:
+            raise place.error(f"the {kind} id '{name}' is given twice, first at {first}", "give each its own id or remove one")

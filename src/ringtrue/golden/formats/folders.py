@@ -15,8 +15,8 @@ from typing import Any
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.formats import Place, field_of, read_json
 from ringtrue.formats import write_text as write_file
-from ringtrue.golden.formats.draft import Draft, Header, read_header, undeclared, write_header
-from ringtrue.golden.formats.fields import Complaints, Record, document_of, json_lines, object_in, said
+from ringtrue.golden.formats import fields
+from ringtrue.golden.formats.fields import Complaints, Draft, Header, Record
 from ringtrue.records import GoldenSet, Judgment, Query
 
 MANIFEST = "golden.json"
@@ -35,13 +35,13 @@ def read_manifest(folder: Path) -> tuple[Record, Place]:
     place = Place(str(path))
     if not path.exists():
         return {}, place
-    return object_in(read_json(path), place, "write one object with 'id', 'format' and 'queries'"), place
+    return fields.object_in(read_json(path), place, "write one object with 'id', 'format' and 'queries'"), place
 
 
 def read_front(folder: Path, draft: Draft, *, corpus: str | None = CORPUS) -> tuple[Record, Place, Header]:
     """Return what ``golden.json`` says, where, and as a header; documents go to the draft, from ``corpus`` if it names none."""
     record, place = read_manifest(folder)
-    header = read_header(record, place, name=folder.name, structure=STRUCTURE)
+    header = fields.read_header(record, place, name=folder.name, structure=STRUCTURE)
     read_corpora(record, place, folder, draft, header, default=corpus)
     return record, place, header
 
@@ -77,16 +77,17 @@ def corpus_paths(record: Record, place: Place, folder: Path | None, *, default: 
 
 def read_documents(path: Path, draft: Draft, *, belongs: tuple[str, str] | None = None) -> None:
     """Read a corpus file into the draft; ``belongs`` is a metadata field and value that each of its documents has."""
-    for place, record in json_lines(path, draft.complaints):
+    for place, record in fields.json_lines(path, draft.complaints):
         with draft.complaints.about(place):
             name = next((name for name in IDS if name in record), IDS[0])
-            document = document_of(record, place, id=name, text="text")
+            document = fields.document_of(record, place, id=name, text="text")
             if belongs is not None:
                 field, value = belongs
-                document = replace(document, metadata={**document.metadata, field: document.metadata.get(field, value)})
-                if document.metadata[field] != value:
-                    problem = f"{document.metadata[field]!r:.80} in the file of '{value}'"
-                    raise place.at(field).error(problem, f"write '{value}' or move the document to its own file")
+                own = document.metadata.get(field, value)
+                document = replace(document, metadata={**document.metadata, field: value})
+                if own != value:
+                    cure = f"write '{value}' or move the document to its own file"
+                    raise place.at(field).error(f"{own!r:.80} in the file of '{value}'", cure)
             draft.add_document(document, place)
 
 
@@ -114,9 +115,9 @@ class Layout:
         draft = Draft(complaints)
         if not path.is_dir():
             self._read_queries(path, draft, 1)
-            return draft.finish(undeclared(path.stem, profile=self.profile))
+            return draft.finish(fields.undeclared(path.stem, profile=self.profile))
         record, place = read_manifest(path)
-        header = read_header(record, place, name=path.name, structure=STRUCTURE, profile=self.profile)
+        header = fields.read_header(record, place, name=path.name, structure=STRUCTURE, profile=self.profile)
         if self.read_corpus is None:
             read_corpora(record, place, path, draft, header, default=self.corpus)
         else:
@@ -130,7 +131,7 @@ class Layout:
         return draft.finish(header)
 
     def _read_queries(self, path: Path, draft: Draft, listed: int) -> None:
-        for place, record in json_lines(path, draft.complaints):
+        for place, record in fields.json_lines(path, draft.complaints):
             draft.position += 1
             with draft.complaints.about(place):
                 self.read_query(record, place, draft, listed)
@@ -140,7 +141,7 @@ class Layout:
         if path.suffix == ".jsonl":
             write_json_lines(self.query_rows(golden), path)
             return
-        record = write_header(golden, structure=STRUCTURE, with_source=self.with_source)
+        record = fields.write_header(golden, structure=STRUCTURE, with_source=self.with_source)
         record |= {"format": self.format, "queries": self.queries}
         if golden.documents:
             (self.write_corpus or write_documents)(golden, path / self.corpus)
@@ -157,7 +158,7 @@ def write_documents(golden: GoldenSet, path: Path) -> None:
     # BEIR's own readers look for a metadata object, so facts stay nested here whatever they are called.
     rows = (
         {"_id": document.doc_id, "title": document.title, "text": document.text}
-        | said(metadata=dict(document.metadata), tags=list(document.tags))
+        | fields.said(metadata=dict(document.metadata), tags=list(document.tags))
         for document in golden.documents
     )
     write_json_lines(rows, path)

@@ -31,8 +31,8 @@ from ringtrue.formats import (
     read_json,
     read_text,
 )
-from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade, object_in, said
+from ringtrue.golden.formats import fields
+from ringtrue.golden.formats.fields import Complaints, Draft, Record
 from ringtrue.golden.formats.folders import judged, write_json, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -164,8 +164,9 @@ def _check_columns(columns: list[str], given: list[str], place: Place) -> None:
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise place.error(f"the column '{twice}' is given twice", "keep one of the two")
+    others = [column for column in columns if column not in (*REQUIRED, *OPTIONAL)]
     for name in (*REQUIRED, *OPTIONAL):
-        meant = None if name in columns else alike(name, [column for column in columns if column not in (*REQUIRED, *OPTIONAL)])
+        meant = None if name in columns else fields.alike(name, others)
         if meant is not None:
             raise place.error(f"the column '{meant}' is not known", f"did you mean '{name}'?")
         if name in REQUIRED and name not in columns and not (name != "doc_id" and "query_text" in columns):
@@ -192,21 +193,18 @@ def _check_ungraded(path: Path, records: list[Record]) -> None:
 
 def _constant_columns(records: list[Record]) -> set[str]:
     """Return the columns that have one value (or none) per query throughout the table."""
-    columns = {name for record in records for name in record}
-    seen: dict[tuple[str, str], Any] = {}
-    varying: set[str] = set()
+    constant = {name for record in records for name in record}
+    first: dict[str, Record] = {}
     for record in records:
-        for name in columns - varying:
-            value = record.get(name)
-            if seen.setdefault((str(record.get("query_id")), name), value) != value:
-                varying.add(name)
-    return columns - varying
+        known = first.setdefault(str(record.get("query_id")), record)
+        constant = {name for name in constant if known.get(name) == record.get(name)}
+    return constant
 
 
 def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -> None:
     if "query_id" not in record:
         raise place.at("query_id").error("the cell is empty", "write the id of the query")
-    query_id = as_id(record["query_id"], place.at("query_id"))
+    query_id = fields.as_id(record["query_id"], place.at("query_id"))
     facts = {name: value for name, value in record.items() if _is_fact(name) and name in per_query}
     text = field_of(record, "query_text", str, place, default="")
     query = Query(query_id, text, facts, _truth(record.get("negative", False), place.at("negative")))
@@ -221,7 +219,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
     for name in ("doc_id", "grade"):
         if name not in record:
             raise place.at(name).error("the cell is empty", f"write the {name} of this judgment")
-    doc_id = as_id(record["doc_id"], place.at("doc_id"))
+    doc_id = fields.as_id(record["doc_id"], place.at("doc_id"))
     details = {name.removeprefix(OF_JUDGMENT): value for name, value in record.items() if name.startswith(OF_JUDGMENT)}
     details |= {name: value for name, value in record.items() if _is_fact(name) and name not in per_query}
     source = field_of(record, "source", str, place, default="") or None
@@ -253,7 +251,7 @@ def _truth(value: Any, place: Place) -> bool:
 
 def _grade(value: Any, place: Place) -> int:
     whole = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return int(whole[1]) if whole else grade(value, place)
+    return int(whole[1]) if whole else fields.grade(value, place)
 
 
 def _table(golden: GoldenSet) -> tuple[list[str], list[Record]]:
@@ -262,9 +260,9 @@ def _table(golden: GoldenSet) -> tuple[list[str], list[Record]]:
     for query, judgments in judged(golden):
         facts = {key: value for key, value in query.metadata.items() if _is_fact(key)}
         start: Record = {"query_id": query.query_id, "query_text": query.text, "doc_id": None, "grade": None, **facts}
-        start |= said(negative=query.negative)
+        start |= fields.said(negative=query.negative)
         for judgment in judgments:
-            row = start | {"doc_id": judgment.doc_id, "grade": judgment.grade} | said(source=judgment.source)
+            row = start | {"doc_id": judgment.doc_id, "grade": judgment.grade} | fields.said(source=judgment.source)
             row |= {OF_JUDGMENT + key: value for key, value in judgment.metadata.items()}
             document = documents.get(judgment.doc_id)
             rows.append(row | ({"doc_title": document.title, "doc_text": document.text} if document else {}))
@@ -294,8 +292,12 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
 
     columns, rows = _table(golden)
     kinds = {name: _sql_type([row[name] for row in rows if row.get(name) is not None]) for name in columns}
-    named = ", ".join(f"{_quoted(name)} {kind}" for name, kind in kinds.items())
-    cells = [[_stored(row.get(name), kinds[name]) for name in columns] for row in rows]
+    names = [name.replace('"', '""') for name in columns]
+    named = ", ".join(f'"{name}" {kind}' for name, kind in zip(names, kinds.values(), strict=True))
+    texts = {name for name, kind in kinds.items() if kind == "VARCHAR"}
+    cells = [
+        [_cell(row[name]) if name in texts and row.get(name) is not None else row.get(name) for name in columns] for row in rows
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_duckdb() as connection:
         try:
@@ -310,32 +312,24 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
 
 
 def _sql_type(values: list[Any]) -> str:
-    kinds = list({type(value) for value in values})
-    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kinds[0], "VARCHAR") if len(kinds) == 1 else "VARCHAR"
-
-
-def _stored(value: Any, kind: str) -> Any:
-    return value if value is None or kind != "VARCHAR" else _cell(value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    kinds = {type(value) for value in values}
+    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kinds.pop(), "VARCHAR") if len(kinds) == 1 else "VARCHAR"
 
 
 def read_dict(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a JSON file ``{query: {document: grade}}``; queries are texts if one has several words, else ids."""
     place = Place(str(path))
-    document = object_in(read_json(path), place, 'write {"query": {"document": grade}}')
+    document = fields.object_in(read_json(path), place, 'write {"query": {"document": grade}}')
     draft = Draft(complaints)
     texts = any(len(query_id.split()) > 1 for query_id in document)
     for query_id, grades in document.items():
         here = place.at(query_id)
         with complaints.about(here):
-            draft.add_query(Query(as_id(query_id, here), query_id if texts else ""), here)
+            draft.add_query(Query(fields.as_id(query_id, here), query_id if texts else ""), here)
             if not isinstance(grades, dict):
                 raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
             for doc_id, value in grades.items():
-                draft.add_judgment(Judgment(query_id, as_id(doc_id, here), grade(value, here.at(doc_id))), here)
+                draft.add_judgment(Judgment(query_id, fields.as_id(doc_id, here), fields.grade(value, here.at(doc_id))), here)
     return draft.finish_table(path.stem)
 
 
