@@ -10,6 +10,7 @@ Stages that weigh a score against something else first bring it to a common scal
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
 from ringtrue.retrieve.documents import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
-from ringtrue.retrieve.observe import ask, notes
+from ringtrue.retrieve.observe import StepResult, ask, notes
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked, whole_number
 
 DEPTH = 50
@@ -398,16 +399,15 @@ class Staged:
             depths.insert(0, max(depths[0], step.depth(depths[0])))
         noted = notes()
         name = getattr(self.base, "name", type(self.base).__name__)
-        answers = []
+        answers, results = [], []
         for text, hits in zip(texts, ask(noted, name, self.base, texts, k=depths[0], scope=scope), strict=True):
-            found = list(hits)
-            if noted is not None:
-                noted.question()
+            found, passed = list(hits), []
             for step, depth in zip(self.steps, depths[1:], strict=True):
+                start = time.perf_counter()
                 found = step.apply(text, found, k=depth) if found else found
-                if noted is not None:
-                    noted.step(step.name, found, asked=depth)
+                passed.append(StepResult(step.name, tuple(found), (time.perf_counter() - start) * 1000, depth))
             answers.append(found[:k])
+            results.append(passed)
         if noted is not None:
-            noted.stepped(self, answers)
+            noted.stepped(self, answers, results)
         return answers

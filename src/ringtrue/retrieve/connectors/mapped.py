@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError, nearest
-from ringtrue.retrieve.connectors.passages import Row
-from ringtrue.retrieve.connectors.template import places, texts
+from ringtrue.retrieve.connectors.base import Row
+from ringtrue.retrieve.connectors.settings import places, texts
 from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant, no_mark
-from ringtrue.retrieve.protocol import Scope, plain
 
 Request = Mapping[str, Any]
 """A request with placeholders, as ``plant``, ``unplant`` and ``lookup`` hold it."""
@@ -78,15 +77,6 @@ class MappedConnector(WritingConnector):
     @abstractmethod
     def sent(self, request: Request, values: Mapping[str, Any], *, absent: Any = ...) -> Any:
         """Return the answer to a request with its placeholders filled; ``absent`` if the system says that it has no such."""
-
-    def asked_for(self, scope: Scope | None, templates: Any, where: str) -> dict[str, str]:
-        """Return the placeholders of a scope with their values; raises InputError for one that the templates lack."""
-        wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
-        offered = places(templates)
-        for name in wanted:
-            if name not in offered:
-                raise InputError(f"{self.name} cannot be searched within '{name[6:]}'; write '{{{name}}}' into its {where}")
-        return wanted
 
     # Hits
 

@@ -25,7 +25,6 @@ import os
 import ssl
 import tempfile
 import threading
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,14 +32,11 @@ from typing import Any, ClassVar
 
 from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, RingtrueError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import SecondsLeft, check_folder
+from ringtrue.retrieve.connectors.base import Kept, Row, SecondsLeft, check_folder, enough
 from ringtrue.retrieve.connectors.deciding import template, words
 from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
-from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.redact import one_line, redacted
-from ringtrue.retrieve.connectors.settings import Seconds, Text, Url
-from ringtrue.retrieve.connectors.template import filled, places
-from ringtrue.retrieve.connectors.web import words_of
+from ringtrue.retrieve.connectors.settings import Seconds, Text, Url, asked_for, filled, places
+from ringtrue.retrieve.connectors.web import one_line, redacted, words_of
 from ringtrue.retrieve.connectors.writing import PLACE
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
@@ -95,15 +91,22 @@ class Mcp(MappedConnector):
         super().__post_init__()
         if isinstance(self.command, str):
             object.__setattr__(self, "command", (self.command,) if self.command else ())
-        if bool(self.command) == bool(self.url):
-            raise InputError(f"{self.name}: a server is reached by command or by url; write one of the two")
-        if self.url and (self.args or self.env or self.folder is not None):
-            raise InputError(f"{self.name}: args, env and folder belong to a command, not to a url; leave them out")
+        misplaced = self.url and (self.args or self.env or self.folder is not None)
+        self.refuse(
+            (bool(self.command) == bool(self.url), "a server is reached by command or by url; write one of the two"),
+            (misplaced, "args, env and folder belong to a command, not to a url; leave them out"),
+        )
         check_folder(self.name, self.folder)
-        if self.command and (self.token_env or self.ca_file):
-            raise InputError(f"{self.name}: token_env and ca_file belong to a url; name the variables of a command in env")
-        if "text" not in places(self.arguments):
-            raise InputError(f"{self.name}: '{{text}}' is missing, the question would not be asked; write it into arguments")
+        self.refuse(
+            (
+                self.command and (self.token_env or self.ca_file),
+                "token_env and ca_file belong to a url; name the variables of a command in env",
+            ),
+            (
+                "text" not in places(self.arguments),
+                "'{text}' is missing, the question would not be asked; write it into arguments",
+            ),
+        )
 
     def check_request(self, setting: str, request: Request) -> None:
         if not isinstance(request.get("tool"), str) or not isinstance(request.get("arguments"), Mapping):
@@ -115,7 +118,7 @@ class Mcp(MappedConnector):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
-        wanted = self.asked_for(scope, self.arguments, "arguments")
+        wanted = asked_for(self.name, scope, self.arguments, "arguments")
         if not text.strip():
             return []
         session, left = self._session(), self.deadline()
@@ -145,15 +148,14 @@ class Mcp(MappedConnector):
 
     def close(self) -> None:
         """End the session, and the server if one was started; the next question opens another."""
-        self._state.end(wait=True)
+        open_now = self._kept.value
+        super().close()
+        if open_now is not None:
+            open_now.wait()
 
     @property
-    def _state(self) -> _SessionHolder:
-        made = _SessionHolder()
-        held: _SessionHolder = self.__dict__.setdefault("_held", made)  # of two threads, one wins
-        if held is made:
-            weakref.finalize(self, held.end)
-        return held
+    def _kept(self) -> Kept[_Session]:
+        return self.kept("session", _Session.close)
 
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: also what the program was told by its environment."""
@@ -162,26 +164,27 @@ class Mcp(MappedConnector):
 
     def _session(self) -> _Session:
         """Return the open session, or open one."""
-        held = self._state
+        held = self._kept
         with held.lock:
-            if held.session is not None and held.session.alive:
-                return held.session
-            # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
-            session = _Session(replace(self)._client)
-            try:
-                session.opened.result(self.start_timeout)
-            except concurrent.futures.TimeoutError:
+            if held.value is not None and not held.value.alive:
+                held.end()
+            return held.get(self._opened)
+
+    def _opened(self) -> _Session:
+        # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
+        session = _Session(replace(self)._client)
+        try:
+            session.opened.result(self.start_timeout)
+        except BaseException as problem:
+            session.close()
+            if isinstance(problem, concurrent.futures.TimeoutError):
                 said = f"{self.name} was not ready within {self.start_timeout:g} s"
                 raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow") from None
-            except _FAILURES as problem:
+            if isinstance(problem, _FAILURES):
                 # Not chained: what the SDK says may name the address, and a traceback may end in a log.
                 raise self._failed(problem, session) from None
-            else:
-                held.session = session
-            finally:
-                if held.session is not session:
-                    session.close()
-            return session
+            raise
+        return session
 
     @contextlib.asynccontextmanager
     async def _client(self, session: _Session) -> AsyncIterator[Any]:
@@ -243,7 +246,9 @@ class Mcp(MappedConnector):
             failed = self._failed(problem, session)
             if isinstance(failed, Unreachable) or (isinstance(failed, TimedOut) and self.command):
                 # A server that is gone or stuck is not asked again: the next attempt starts another.
-                self._state.drop(session)
+                with self._kept.lock:
+                    if self._kept.value is session:
+                        self._kept.end()
             raise failed from None
         if result.is_error:
             said = self._safe(" ".join(part.text for part in result.content if part.type == "text")) or "it gave no reason"
@@ -277,7 +282,7 @@ class Mcp(MappedConnector):
             check = "check the environment variable that holds them"
             return AccessDenied(f"{self.name} refused the credentials (HTTP {session.status}); {check}")
         if code == _TIMED_OUT or isinstance(cause, TimeoutError) or "Timeout" in kind:
-            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+            return self.too_slow()
         if session.status in (408, 429) or (session.status or 0) >= 500:
             return Unreachable(f"{self.name} answered HTTP {session.status}; try again later")
         if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, asyncio.CancelledError):
@@ -306,26 +311,6 @@ class Mcp(MappedConnector):
         return f"{one_line(redacted(text, [*self.secrets(), *words_of(self.url or '')])):.120}"
 
 
-class _SessionHolder:
-    """The session of one connection, and the lock that keeps two threads from opening two."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.session: _Session | None = None
-
-    def drop(self, session: _Session) -> None:
-        """End this session without waiting for it, if it still is the one."""
-        with self.lock:
-            if self.session is session:
-                self.session = None
-        session.close()
-
-    def end(self, *, wait: bool = False) -> None:
-        session, self.session = self.session, None
-        if session is not None:
-            session.close(wait=wait)
-
-
 class _Session:
     """One session with a server, in a thread with an event loop of its own."""
 
@@ -337,7 +322,7 @@ class _Session:
         """The last HTTP status of 400 or more."""
         self.failure: BaseException | None = None
         self.complaints = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the session
-        self._make, self._process = make, os.getpid()
+        self._make, self.process = make, os.getpid()
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()
         self._closing = False
@@ -349,8 +334,8 @@ class _Session:
 
     @property
     def alive(self) -> bool:
-        """True while it can be asked; a session does not survive a fork."""
-        return self._thread.is_alive() and not self._closing and self._process == os.getpid()
+        """True while it can be asked."""
+        return self._thread.is_alive() and not self._closing
 
     def _run(self) -> None:
         try:
@@ -396,14 +381,15 @@ class _Session:
             future.cancel()
             raise
 
-    def close(self, *, wait: bool = False) -> None:
-        """End the session; with ``wait`` return when the server's process is gone."""
-        if self._process != os.getpid():
-            return
+    def close(self) -> None:
+        """End the session; ``wait`` returns when it is over."""
         self._closing = True
         with contextlib.suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._ending.set)
-        if wait and threading.current_thread() is not self._thread:
+
+    def wait(self) -> None:
+        """Wait until the server's process is gone."""
+        if threading.current_thread() is not self._thread:
             self._thread.join(_GRACE)
 
     def last_complaint(self) -> str:
@@ -422,11 +408,11 @@ _OPEN: set[_Session] = set()
 @atexit.register
 def _end_all() -> None:
     """No server that was started outlives Python."""
-    sessions = list(_OPEN)
+    sessions = [session for session in _OPEN if session.process == os.getpid()]
     for session in sessions:
         session.close()
     for session in sessions:
-        session.close(wait=True)
+        session.wait()
 
 
 async def _tools(client: Any) -> AsyncIterator[Any]:

@@ -29,7 +29,7 @@ from ringtrue.retrieve.sources.files import (
     named_file,
     walk,
 )
-from ringtrue.retrieve.sources.pdf import no_pypdf
+from ringtrue.retrieve.sources.pages import no_pypdf
 from ringtrue.retrieve.sources.records import GUESSED as GUESSED, Fields as Fields
 from ringtrue.retrieve.sources.source import Source as Source
 

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from ringtrue.errors import InputError
 from ringtrue.formats import Place, one_line, usable_id
 from ringtrue.records import Document
-from ringtrue.retrieve.sources.files import File, Skipped
-from ringtrue.retrieve.sources.html import html_document
-from ringtrue.retrieve.sources.json_files import json_documents, json_lines
-from ringtrue.retrieve.sources.markdown import markdown_document
-from ringtrue.retrieve.sources.opening import Empty, Meter, Unreadable, lines_of, opened, refuse_binary, text_of
-from ringtrue.retrieve.sources.pdf import pdf_document
-from ringtrue.retrieve.sources.records import GUESSED, Fields, from_rows
-from ringtrue.retrieve.sources.tables import table_rows
+from ringtrue.retrieve.sources.files import Empty, File, Meter, Skipped, Unreadable, lines_of, opened, refuse_binary, text_of
+from ringtrue.retrieve.sources.pages import html_document, markdown_document, pdf_document
+from ringtrue.retrieve.sources.records import GUESSED, Fields, from_rows, json_documents, json_lines, table_rows
 
 _OTHER_ID = "give each document its own id"
 _RECORDS = ("json", "jsonl", "csv", "tsv")
