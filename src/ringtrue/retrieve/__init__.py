@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         canonical as canonical,
         channels_in as channels_in,
         expression_of as expression_of,
-        key as key,
         names_documents as names_documents,
         only as only,
         parts_of as parts_of,

@@ -374,6 +374,11 @@ def scope_values(value: Any) -> list[str]:
     return []
 
 
+def members(value: Any) -> Sequence[Any]:
+    """Return the members of a metadata value: those of a list, the value itself, or none."""
+    return value if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
+
+
 def inside(metadata: Mapping[str, Any], scope: Scope) -> bool:
     """Tell whether a document's metadata has every value of a scope.
 

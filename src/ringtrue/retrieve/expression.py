@@ -9,7 +9,6 @@ of caches and baselines.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -225,15 +224,6 @@ def same_search(one: str, other: str) -> bool:
         return False
 
 
-def key(source: Source) -> str:
-    """Return a short hash of what a retriever is: the key of caches and baselines.
-
-    >>> key("rrf(dense, bm25)") == key("rrf(bm25, dense)")
-    False
-    """
-    return hashlib.sha256(str(canonical(source)).encode()).hexdigest()[:16]
-
-
 def _known(expression: Expression) -> Name:
     if expression.name not in ALL:
         legal = (*ALL, *ALIASES)
@@ -308,15 +298,7 @@ def expression_of(retriever: object) -> str | None:
 
 def names_documents(source: Source) -> bool:
     """Tell whether a retriever searches documents of one's own, rather than a connected system alone."""
-
-    def searches(part: object) -> bool:
-        if isinstance(part, Pipeline):
-            return any(searches(stage) for stage in part.stages)
-        if not isinstance(part, Expression):
-            return False
-        return ALL[part.name].documents or any(searches(child) for child in part.args)
-
-    return searches(canonical(source))
+    return any(ALL[part.name].documents for part in parts_of(source))
 
 
 def parts_of(source: Source) -> list[Expression]:

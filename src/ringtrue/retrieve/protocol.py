@@ -64,6 +64,15 @@ def whole_number(who: str, option: str, value: Any) -> int:
     return value
 
 
+def finite_number(who: str, option: str, value: Any, *, low: float, high: float = math.inf, above: bool = False) -> float:
+    """Return an option that must be a finite number from ``low`` (or ``above`` it) to ``high``."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
+    if not fits or (above and value == low):
+        start = "any number" if low == -math.inf else f"a number {'above' if above else 'from'} {low:g}"
+        raise InputError(f"{who} cannot have {option}={value!r}; use {start}{'' if high == math.inf else f' to {high:g}'}")
+    return float(value)
+
+
 def check_k(k: int) -> int:
     """Return ``k`` when it is a number of hits one can ask for; raises InputError."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:

@@ -26,7 +26,7 @@ from ringtrue.records import Floats, Hit, Stage
 from ringtrue.retrieve.documents import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
 from ringtrue.retrieve.observe import StepResult, ask, notes
-from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked, whole_number
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, finite_number, ranked, whole_number
 
 DEPTH = 50
 """Candidates a reordering stage looks at when fewer are asked for."""
@@ -89,15 +89,6 @@ def _staged(name: str, found: Iterable[tuple[Hit, float]]) -> list[Hit]:
     ]
 
 
-def _number(stage: str, option: str, value: Any, *, low: float, high: float = math.inf, above: bool = False) -> float:
-    """Return an option that must be a finite number from ``low`` (or ``above`` it) to ``high``."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
-    if not fits or (above and value == low):
-        start = "any number" if low == -math.inf else f"a number {'above' if above else 'from'} {low:g}"
-        raise InputError(f"{stage} cannot have {option}={value!r}; use {start}{'' if high == math.inf else f' to {high:g}'}")
-    return float(value)
-
-
 class Reordering(ABC):
     """A step that orders the first ``depth`` hits anew; the others follow as they came."""
 
@@ -144,7 +135,7 @@ class Mmr(Reordering):
         self.vectors = vectors
         self.made_with = made_with
         """Key of the model behind the vectors, which decides the answers like any option."""
-        self.weight = _number("mmr", "weight", weight, low=0, high=1)
+        self.weight = finite_number("mmr", "weight", weight, low=0, high=1)
 
     def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
         pool = list(hits)
@@ -249,8 +240,8 @@ class Recency(_Boost):
         depth: int = DEPTH,
     ) -> None:
         super().__init__(metadata, field=field, depth=depth)
-        self.half_life = _number(self.name, "half_life", half_life, low=0, above=True)
-        self.weight = _number(self.name, "weight", weight, low=0)
+        self.half_life = finite_number(self.name, "half_life", half_life, low=0, above=True)
+        self.weight = finite_number(self.name, "weight", weight, low=0)
         self.now = None if now is None else _days(now)
         if now is not None and self.now is None:
             raise InputError(
@@ -297,7 +288,7 @@ class Tier(_Boost):
         super().__init__(metadata, field=field, depth=depth)
         if not boosts:
             raise InputError("tier has no boosts; write it like tier(core=1.5, archive=0.5)")
-        self.boosts = {tier: _number(self.name, tier, boost, low=0) for tier, boost in boosts.items()}
+        self.boosts = {tier: finite_number(self.name, tier, boost, low=0) for tier, boost in boosts.items()}
 
     def factors(self, values: Mapping[str, Any]) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -324,9 +315,9 @@ class Threshold:
             raise InputError(
                 "threshold keeps everything; write it like threshold(min=0.3), threshold(relative=0.5) or threshold(gap=0.4)"
             )
-        self.min = None if min is None else _number(self.name, "min", min, low=-math.inf)
-        self.relative = None if relative is None else _number(self.name, "relative", relative, low=0, high=1)
-        self.gap = None if gap is None else _number(self.name, "gap", gap, low=0, high=1, above=True)
+        self.min = None if min is None else finite_number(self.name, "min", min, low=-math.inf)
+        self.relative = None if relative is None else finite_number(self.name, "relative", relative, low=0, high=1)
+        self.gap = None if gap is None else finite_number(self.name, "gap", gap, low=0, high=1, above=True)
 
     def depth(self, k: int) -> int:
         return k

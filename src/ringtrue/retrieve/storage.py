@@ -76,17 +76,13 @@ def locked(folder: Path, *, wait: float) -> Iterator[bool]:
         return
     with file:
         end = time.monotonic() + wait
-        while not _taken(file):
-            if time.monotonic() >= end:
-                yield False
-                return
-            time.sleep(0.02)
-        yield True
-
-
-def _taken(file: Any) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        mine = False
+        while not mine:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = True
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    break
+                time.sleep(0.02)
+        yield mine

@@ -33,7 +33,7 @@ from ringtrue.retrieve.documents import DocumentStore, inside, scope_values
 from ringtrue.retrieve.encode import DEFAULT_MODEL
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import notes
-from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
+from ringtrue.retrieve.protocol import Scope, check_k, finite_number, from_channel, plain, ranked
 
 WORDS, MEANING = (0.3, 0.3), (0.5, 0.7)
 """What a reading of (a passage, its whole thread) counts by words and by meaning. Chosen on LoCoMo's first half and the shipped
@@ -277,13 +277,12 @@ class PassageRetriever:
         words: float = 1.0,
         meaning: float = 1.0,
     ) -> None:
-        for option, value in (("words", words), ("meaning", meaning)):
-            if not 0 <= value <= 1000:
-                raise InputError(f"memory cannot have {option}={value!r}; use a weight from 0")
         if not words and not meaning:
             raise InputError("memory cannot have words=0 and meaning=0; leave one of them above 0")
         self.collection, self.group = collection, tuple(group)
-        self.shares = words, meaning
+        self.shares = tuple(
+            finite_number("memory", name, value, low=0) for name, value in (("words", words), ("meaning", meaning))
+        )
         self.index = PassageVectors(collection, model=model)
         self.analyser = analyser(language)
         self._stopped = {stem for word in STOP_WORDS for stem in self.analyser.analyze(word)}

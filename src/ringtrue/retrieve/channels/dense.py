@@ -20,7 +20,7 @@ from ringtrue.records import Hit, Ints, Stage
 from ringtrue.retrieve.chunk import fixed
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, Vectors, encoder
-from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
+from ringtrue.retrieve.index import Progress, StoredIndex
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, check_k, plain
 
@@ -100,7 +100,6 @@ class Dense(StoredIndex[LoadedVectors]):
         label = "-".join(["dense", self.encoder.key, *variants])
         super().__init__(collection, label)
         self.fields, self.type, self.hnsw, self.name = tuple(fields), STORAGE[store], hnsw, name
-        self._metadata = CachedView(collection, collection.metadata)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -217,7 +216,7 @@ class Dense(StoredIndex[LoadedVectors]):
         answers: list[list[Hit]] = [[] for _ in texts]
         if asked:
             queries = self.encoder.encode([texts[place] for place in asked], query=True)
-            outside = index.outside(wanted, self._metadata()) if wanted else index.gone
+            outside = index.outside(wanted, self.metadata()) if wanted else index.gone
             for start in range(0, len(asked), _TOGETHER):
                 part = queries[start : start + _TOGETHER]
                 if index.near is None or outside is not None:

@@ -20,7 +20,7 @@ from ringtrue.records import Floats, Hit, Ints, Stage
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.encode.vectors import Cache
-from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
+from ringtrue.retrieve.index import Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, plain, ranked
 
 PASSAGE = np.dtype([("row", "<i8"), ("number", "<i4"), ("entries", "<i4")])
@@ -87,7 +87,6 @@ class Splade(StoredIndex[Postings]):
         self.model = Model.named(str(model))
         super().__init__(collection, f"splade-{self.model.key}")
         self.name = name
-        self._metadata = CachedView(collection, collection.metadata)
 
     @cached_property
     def cache(self) -> Cache:
@@ -143,7 +142,7 @@ class Splade(StoredIndex[Postings]):
         if not plain(text).strip() or not len(postings.rows):
             return []
         (row,) = self.model.run([text])
-        metadata = self._metadata() if wanted else {}
+        metadata = self.metadata() if wanted else {}
         return postings.answer(postings.scores(_entries(row)), k, self.name, wanted, metadata)
 
 

@@ -38,12 +38,6 @@ SecondsLeft = Callable[[], float]
 """The seconds left of one attempt; raises TimedOut when there are none."""
 
 
-def check_folder(who: str, folder: str | Path | None) -> None:
-    """Raise MissingInput for the folder of a program that is not there."""
-    if folder is not None and not Path(folder).is_dir():
-        raise MissingInput(f"{who}: there is no folder {folder}; name the one that the program runs in")
-
-
 class Kept(Generic[T]):
     """What a connector keeps open between questions, such as a connection or a program."""
 
@@ -165,6 +159,30 @@ class Remote:
         for variable in variables:
             with suppress(MissingInput):
                 yield self.secret(variable) or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program(Remote):
+    """A system that is a program which the connector starts."""
+
+    env: Sequence[str] = ()
+    """Names of environment variables that the program may see besides PATH, HOME and the like; all must be set."""
+    folder: str | Path | None = None
+    """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folder is not None and not Path(self.folder).is_dir():
+            raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that the settings name; raises MissingInput for one that is not set."""
+        return {name: value for name in self.env if (value := self.secret(name)) is not None}
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show: also what the program was told by its environment."""
+        yield from super().secrets()
+        yield from self._values(self.env)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from ringtrue.errors import BadAnswer, InputError
 from ringtrue.retrieve.connectors.base import Row, SecondsLeft, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Rule, Text, Url
 from ringtrue.retrieve.connectors.web import call
-from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope
 
 Name = Annotated[Text, Rule(lambda name: name not in (".", ".."), "a name")]
@@ -91,11 +91,7 @@ class Chroma(VectorConnector):
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         vectors = self.document_vectors(documents)
-        metadata: list[dict[str, Any]] = [
-            ({self.document: document.id} if self.document else {})
-            | {name: scalar(value) for name, value in self.record(document).items()}
-            for document in documents
-        ]
+        metadata = [self.record(document, self.document, scalars=True) for document in documents]
         texts, ids = [document.whole for document in documents], [document.id for document in documents]
         left = self.deadline()
         found = self._described(left)

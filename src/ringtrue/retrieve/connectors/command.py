@@ -28,7 +28,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
@@ -36,7 +36,7 @@ from typing import Any, ClassVar, Literal
 
 from ringtrue import traffic
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.base import check_folder
+from ringtrue.retrieve.connectors.base import Program
 from ringtrue.retrieve.connectors.deciding import words
 from ringtrue.retrieve.connectors.web import one_line, redacted
 from ringtrue.retrieve.connectors.writing import Mark, Planted, WritingConnector
@@ -53,7 +53,7 @@ TAIL = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(WritingConnector):
+class Command(Program, WritingConnector):
     """A program that answers JSON lines."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
@@ -65,10 +65,6 @@ class Command(WritingConnector):
     """Program and arguments, ``["python", "search.py"]``; no shell reads them."""
     mode: Literal["resident", "once"] = "resident"
     """'resident' keeps one process for all questions, 'once' starts one for each."""
-    env: Sequence[str] = ()
-    """Names of further environment variables that it may see; all must be set."""
-    folder: str | Path | None = None
-    """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
     plant: Sequence[str] = field(default=(), repr=False)
     """Program and arguments that write documents, with the same env and folder; without it nothing is written."""
 
@@ -76,7 +72,6 @@ class Command(WritingConnector):
         super().__post_init__()
         if not self.command or not self.command[0].strip():
             raise InputError(f"{self.name}: command is empty; write program and arguments like ['python', 'search.py']")
-        check_folder(self.name, self.folder)
 
     def deciding(self) -> dict[str, Any]:
         return super().deciding() | {"command": words(self.command, self.folder)}
@@ -147,11 +142,6 @@ class Command(WritingConnector):
         if writer is not None:
             writer.close()
 
-    def secrets(self) -> Iterator[str]:
-        """Yield what no message may show: what the program was told by its environment."""
-        yield from super().secrets()
-        yield from self._values(self.env)
-
     def _safe(self, text: str) -> str:
         """Return what the program wrote for a message; it must come here before it is cut, or half a secret may remain."""
         return one_line(redacted(text, self.secrets()))
@@ -211,7 +201,7 @@ class Command(WritingConnector):
             ) from None
 
     def _environment(self) -> dict[str, str]:
-        found = {name: value for name in self.env if (value := self.secret(name)) is not None}
+        found = self.environment()
         for name in ALWAYS:
             with contextlib.suppress(MissingInput):  # a service may run without HOME
                 found[name] = self.secret(name) or ""

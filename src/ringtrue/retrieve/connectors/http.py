@@ -16,20 +16,19 @@ If a search has no such scope, the part of the template that asks for it is left
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, nearest
-from ringtrue.retrieve.connectors.base import Row, SecondsLeft, enough
+from ringtrue.retrieve.connectors.base import SecondsLeft
 from ringtrue.retrieve.connectors.deciding import template
 from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
 from ringtrue.retrieve.connectors.settings import QUESTION as _PLACE
-from ringtrue.retrieve.connectors.settings import Url, asked_for, filled, places, texts
+from ringtrue.retrieve.connectors.settings import Url, filled, places, texts
 from ringtrue.retrieve.connectors.web import call, keys_of
 from ringtrue.retrieve.connectors.writing import PLACE
-from ringtrue.retrieve.protocol import Scope
 
 _LOOKS_LIKE_ONE = re.compile(r"\{[A-Za-z_][\w.]*\}")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -41,6 +40,7 @@ class Http(MappedConnector):
 
     ASIDE: ClassVar[frozenset[str]] = MappedConnector.ASIDE | {"headers", "token_header", "token_prefix"}
     TELLING: ClassVar[str] = "say which request shows one, lookup = {url = 'https://…/documents/{id}', source_hash = 'path'}"
+    WRITTEN_IN: ClassVar[str] = "body or params"
     REQUEST: ClassVar[tuple[str, ...]] = ("url", "method", "body", "params")
     FILLED: ClassVar[tuple[str, ...]] = ("body", "params")
     EXAMPLE: ClassVar[str] = "{url = 'https://…/documents/{id}', method = 'PUT', body = {text = '{text}'}}"
@@ -103,18 +103,13 @@ class Http(MappedConnector):
     def deciding(self) -> dict[str, Any]:
         return super().deciding() | {"body": template(self.body), "params": template(self.params)}
 
-    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
-        """Return the mapped hits of one request; a blank question is not asked, since most endpoints refuse it."""
-        wanted = asked_for(self.name, scope, [self.body, self.params], "body or params")
-        if not text.strip():
-            return []
+    @property
+    def templates(self) -> Any:
+        return [self.body, self.params]
+
+    def answering(self) -> Callable[[Mapping[str, Any]], Any]:
         left = self.deadline()
-
-        def fetch(count: int) -> list[Row]:
-            sent = _filled(self.body, self.params, {"text": text, "k": count, **wanted}, _PLACE)
-            return self.rows(self.request(self.method, self.url, left, **sent))
-
-        return enough(fetch, k) if self.chunk and "k" in places([self.body, self.params]) else fetch(k)
+        return lambda values: self.request(self.method, self.url, left, **_filled(self.body, self.params, values, _PLACE))
 
     def listed(self, answer: Any) -> Any:
         if self.null_is_empty and at(answer, self.hits, self.name, "the answer", default=None) is None:

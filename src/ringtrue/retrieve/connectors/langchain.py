@@ -128,7 +128,10 @@ class LangChain(ObjectConnector):
         store, make = self._store(), import_module("langchain_core.documents").Document
         ids = [document.id for document in documents]
         old = [doc_id for doc_id in ids if doc_id in there]
-        made = [make(id=item.id, page_content=item.whole, metadata=self._metadata_of(item)) for item in documents]
+        made = [
+            make(id=item.id, page_content=item.whole, metadata=self.record(item, self.document, self.chunk))
+            for item in documents
+        ]
 
         def add() -> None:
             if old:
@@ -136,9 +139,6 @@ class LangChain(ObjectConnector):
             store.add_documents(made, ids=ids)
 
         self.within(add)
-
-    def _metadata_of(self, document: Planted) -> dict[str, Any]:
-        return {name: document.id for name in (self.document, self.chunk) if name} | self.record(document)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         store = self._store()

@@ -25,21 +25,19 @@ import os
 import ssl
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, RingtrueError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Kept, Row, SecondsLeft, check_folder, enough
+from ringtrue.retrieve.connectors.base import Kept, Program, SecondsLeft
 from ringtrue.retrieve.connectors.deciding import template, words
 from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
-from ringtrue.retrieve.connectors.settings import Seconds, Text, Url, asked_for, filled, places
+from ringtrue.retrieve.connectors.settings import Seconds, Text, Url, filled, places
 from ringtrue.retrieve.connectors.web import one_line, redacted, words_of
 from ringtrue.retrieve.connectors.writing import PLACE
 from ringtrue.retrieve.library import library
-from ringtrue.retrieve.protocol import Scope
 
 _GRACE = 10.0
 """Seconds that the end of a session may take: the SDK waits 2, then terminates, then kills the server's process group."""
@@ -50,7 +48,7 @@ _CLOSED, _TIMED_OUT = -32000, -32001
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mcp(MappedConnector):
+class Mcp(Program, MappedConnector):
     """A tool of an MCP server."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
@@ -58,6 +56,7 @@ class Mcp(MappedConnector):
     TELLING: ClassVar[str] = (
         "say which tool shows one, lookup = {tool = '…', arguments = {id = '{id}'}, source_hash = 'path in its answer'}"
     )
+    WRITTEN_IN: ClassVar[str] = "arguments"
     REQUEST: ClassVar[tuple[str, ...]] = ("tool", "arguments")
     FILLED: ClassVar[tuple[str, ...]] = ("arguments",)
     EXAMPLE: ClassVar[str] = "{tool = '…', arguments = {id = '{id}', text = '{text}'}}"
@@ -68,10 +67,6 @@ class Mcp(MappedConnector):
     """Program that is the server, with or without its arguments; no shell reads it."""
     args: Sequence[str] = field(default=(), repr=False)
     """Further arguments of the program."""
-    env: Sequence[str] = ()
-    """Names of environment variables that the program may see besides PATH, HOME and the like; all must be set."""
-    folder: str | Path | None = None
-    """Where the program runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
     url: Url | None = field(default=None, repr=False)
     """Address of a server that runs already, instead of a command."""
     token_env: str | None = None
@@ -95,9 +90,6 @@ class Mcp(MappedConnector):
         self.refuse(
             (bool(self.command) == bool(self.url), "a server is reached by command or by url; write one of the two"),
             (misplaced, "args, env and folder belong to a command, not to a url; leave them out"),
-        )
-        check_folder(self.name, self.folder)
-        self.refuse(
             (
                 self.command and (self.token_env or self.ca_file),
                 "token_env and ca_file belong to a url; name the variables of a command in env",
@@ -116,18 +108,13 @@ class Mcp(MappedConnector):
         run = words([*self.command, *self.args], self.folder)
         return super().deciding() | {"command": run, "arguments": template(self.arguments)}
 
-    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
-        """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
-        wanted = asked_for(self.name, scope, self.arguments, "arguments")
-        if not text.strip():
-            return []
+    @property
+    def templates(self) -> Any:
+        return self.arguments
+
+    def answering(self) -> Callable[[Mapping[str, Any]], Any]:
         session, left = self._session(), self.deadline()
-
-        def fetch(count: int) -> list[Row]:
-            arguments = filled(self.arguments, {"text": text, "k": count, **wanted})
-            return self.rows(self._read(self._call(session, self.tool, arguments, left)))
-
-        return enough(fetch, k) if self.chunk and "k" in places(self.arguments) else fetch(k)
+        return lambda values: self._read(self._call(session, self.tool, filled(self.arguments, values), left))
 
     def listed(self, answer: Any) -> Any:
         found = super().listed(answer)
@@ -156,11 +143,6 @@ class Mcp(MappedConnector):
     @property
     def _kept(self) -> Kept[_Session]:
         return self.kept("session", _Session.close)
-
-    def secrets(self) -> Iterator[str]:
-        """Yield what no message may show: also what the program was told by its environment."""
-        yield from super().secrets()
-        yield from self._values(self.env)
 
     def _session(self) -> _Session:
         """Return the open session, or open one."""
@@ -196,8 +178,8 @@ class Mcp(MappedConnector):
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         if self.url is None:
             program, *rest = self.command
-            env = {name: value for name in self.env if (value := self.secret(name)) is not None}
-            server = sdk.StdioServerParameters(command=program, args=[*rest, *self.args], env=env, cwd=self.folder)
+            arguments = [*rest, *self.args]
+            server = sdk.StdioServerParameters(command=program, args=arguments, env=self.environment(), cwd=self.folder)
             async with sdk.Client(stdio_client(server, errlog=session.complaints)) as client:
                 yield client
         else:

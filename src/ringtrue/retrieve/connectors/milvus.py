@@ -19,7 +19,7 @@ from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, R
 from ringtrue.retrieve.connectors.base import Kept, Row, SecondsLeft, all_found, enough, field_of, readings
 from ringtrue.retrieve.connectors.objects import causes
 from ringtrue.retrieve.connectors.settings import Rule, Url
-from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector, one_each, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector, one_each
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -117,8 +117,7 @@ class Milvus(VectorConnector):
 
     def _row_of(self, opened: _OpenCollection, document: Planted, vector: list[float]) -> dict[str, Any]:
         keys = [opened.id] if opened.made_keys else [opened.id, opened.key]
-        own: dict[str, Any] = dict.fromkeys([*keys, *([self.chunk] if self.chunk else [])], document.id)
-        row = own | {opened.vector: vector} | {name: scalar(value) for name, value in self.record(document).items()}
+        row = {opened.vector: vector} | self.record(document, *keys, self.chunk, scalars=True)
         unknown = [name for name in row if name not in opened.kinds and not opened.open_ended]
         if unknown:
             raise InputError(

@@ -69,14 +69,16 @@ class ObjectConnector(RecordConnector):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.retriever is None) == (self.object is None):
-            raise InputError(
-                f"{self.name} needs one of retriever= (the object, in Python) and object='package.module:name'; give one"
-            )
-        if isinstance(self.retriever, str):
-            raise InputError(
-                f"{self.name}: retriever={self.retriever!r:.60} is a text; write object='package.module:name' for a name"
-            )
+        self.refuse(
+            (
+                (self.retriever is None) == (self.object is None),
+                "needs one of retriever= (the object, in Python) and object='package.module:name'; give one",
+            ),
+            (
+                isinstance(self.retriever, str),
+                f"retriever={self.retriever!r:.60} is a text; write object='package.module:name' for a name",
+            ),
+        )
         if self.retriever is not None:
             self.check(self.retriever)
 

@@ -22,6 +22,7 @@ from ringtrue.retrieve.connectors.web import call
 from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope, plain
 
+VECTOR = re.compile(r"\{(vector)\}")
 WINDOW = 10_000
 """The most hits either system returns at once (index.max_result_window)."""
 Candidates = Annotated[int, Rule(lambda value: 1 <= value <= WINDOW, f"a whole number from 1 to {WINDOW}")]
@@ -130,7 +131,7 @@ class _Rest(VectorConnector):
         if self.body is not None:
             wanted = asked_for(self.name, scope, self.body, "body")
             # The vector goes first: a question that reads "{vector}" is still a question.
-            return dict(filled(_with_vector(self.body, vector), {"text": cut, "k": k, **wanted}))
+            return dict(filled(filled(self.body, {"vector": vector}, place=VECTOR), {"text": cut, "k": k, **wanted}))
         filters = [
             {"term": {self.filters.get(name, name): {"value": plain(str(value))}}} for name, value in (scope or {}).items()
         ]
@@ -184,9 +185,9 @@ class _Rest(VectorConnector):
         vectors = self.document_vectors(documents) if self.vector_field else [[]] * len(documents)
         lines: list[Any] = []
         for document, vector in zip(documents, vectors, strict=True):
-            own: dict[str, Any] = {name: document.id for name in (self.id, self.chunk) if name and name != "_id"}
-            own |= {self.vector_field: vector} if self.vector_field else {}
-            lines += [{"index": {"_id": document.id}}, {**own, **self.record(document)}]
+            own = {self.vector_field: vector} if self.vector_field else {}
+            names = [name for name in (self.id, self.chunk) if name != "_id"]
+            lines += [{"index": {"_id": document.id}}, {**own, **self.record(document, *names)}]
         self._bulk(lines)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
@@ -326,14 +327,6 @@ def _cut(text: str, most: int) -> str:
         if count == max(1, most):
             return text[: match.start()]
     return text
-
-
-def _with_vector(template: Any, vector: list[float]) -> Any:
-    if isinstance(template, Mapping):
-        return {key: _with_vector(part, vector) for key, part in template.items()}
-    if isinstance(template, list | tuple):
-        return [_with_vector(part, vector) for part in template]
-    return vector if template == "{vector}" else template
 
 
 def _reason(failures: Any) -> str:

@@ -61,12 +61,16 @@ class Database(Server):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.table is None) == (self.sql is None):
-            raise InputError(
-                f"{self.name}: has both or neither of table and sql; give a table to search, or a statement of your own"
-            )
-        if self.table is not None and not all(part.strip() for part in self._table()):
-            raise InputError(f"{self.name}: invalid table={self.table!r}; write it like hotels or shop.hotels")
+        self.refuse(
+            (
+                (self.table is None) == (self.sql is None),
+                "has both or neither of table and sql; give a table to search, or a statement of your own",
+            ),
+            (
+                self.table is not None and not all(part.strip() for part in self._table()),
+                f"invalid table={self.table!r}; write it like hotels or shop.hotels",
+            ),
+        )
         if self.sql is not None:
             self._check_statement(self.sql)
 
@@ -167,7 +171,7 @@ class Database(Server):
     def _row_of(self, document: Planted, own: Mapping[str, Any]) -> dict[str, Any]:
         from psycopg.types.json import Jsonb
 
-        record = {self.id: document.id, **({self.chunk: document.id} if self.chunk else {}), **own, **self.record(document)}
+        record = {**own, **self.record(document, self.id, self.chunk)}
         return {name: Jsonb(value) if isinstance(value, Mapping) else value for name, value in record.items()}
 
     def _insertion(self, row: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:

@@ -68,13 +68,13 @@ class Qdrant(VectorConnector):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = [name for name in ("url", "path", "client") if getattr(self, name) is not None]
-        if len(given) != 1:
-            said = " and ".join(given) or "none"
-            raise InputError(f"{self.name} needs one of url=, path= and client=, and has {said}; give one")
-        if self.path == ":memory:":
-            raise InputError(
-                f"{self.name}: an engine in memory starts empty; fill a QdrantClient(':memory:') and pass it as client="
-            )
+        self.refuse(
+            (len(given) != 1, f"needs one of url=, path= and client=, and has {' and '.join(given) or 'none'}; give one"),
+            (
+                self.path == ":memory:",
+                "an engine in memory starts empty; fill a QdrantClient(':memory:') and pass it as client=",
+            ),
+        )
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         if not text.strip():  # a blank text has no meaning that a vector could carry

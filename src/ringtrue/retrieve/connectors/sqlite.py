@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
 from ringtrue.retrieve.connectors.settings import Number, Text
-from ringtrue.retrieve.connectors.writing import Mark, Planted, RecordConnector, one_each, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, RecordConnector, one_each
 from ringtrue.retrieve.protocol import Scope, plain
 
 MAX_WORDS = 256
@@ -92,7 +92,7 @@ class Sqlite(RecordConnector):
         with self._writing() as (database, tables, beside):
             for document in documents:
                 self._delete(database, tables, beside, [document.id], document.tenant)
-                row = self._filled(document)
+                row = self.record(document, self.id, self.chunk, scalars=True)
                 made = _insert(database, tables.holder, {name: row[name] for name in row if name in tables.held})
                 if beside:
                     words = {name: row[name] for name in row if name in tables.columns}
@@ -101,10 +101,6 @@ class Sqlite(RecordConnector):
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         with self._writing() as (database, tables, beside):
             self._delete(database, tables, beside, ids, tenant)
-
-    def _filled(self, document: Planted) -> dict[str, Any]:
-        row: dict[str, Any] = {name: document.id for name in (self.id, self.chunk) if name}
-        return row | {name: scalar(value) for name, value in self.record(document).items()}
 
     def _stored(
         self, database: sqlite3.Connection, tables: _Tables, ids: Sequence[str], names: Sequence[str]

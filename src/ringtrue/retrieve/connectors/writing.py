@@ -206,10 +206,13 @@ class RecordConnector(WritingConnector):
             raise no_mark(self.name, "a field like source_hash = '{source_hash}'")
         check_tenant(self.name, "plant", self.plant, documents)
 
-    def record(self, document: Planted) -> dict[str, Any]:
-        """Return the fields of a document, but for those that the connector fills itself."""
+    def record(self, document: Planted, *id_fields: str | None, scalars: bool = False) -> dict[str, Any]:
+        """Return the fields of a document with its id in ``id_fields``; with ``scalars`` lists and tables become JSON."""
         found = filled(self.plant, document.values(), place=PLACE) or {}
-        return {name: plain(value) if isinstance(value, str) else value for name, value in found.items()}
+        values = {name: plain(value) if isinstance(value, str) else value for name, value in found.items()}
+        if scalars:
+            values = {name: scalar(value) for name, value in values.items()}
+        return dict.fromkeys(filter(None, id_fields), document.id) | values
 
     def mark_fields(self) -> tuple[str | None, str | None]:
         """Return the fields that hold (source hash, tenant), None where nothing does."""

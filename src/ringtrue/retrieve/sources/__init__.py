@@ -6,15 +6,14 @@ JSON lines, CSV and TSV are streamed; the other formats are held in memory one f
 silence: a file of a folder that is not or cannot be read is reported with the reason; a file given by name that cannot be
 read, and records that cannot be understood, raise InputError with file, line or record, field and cure.
 
-``files`` finds what there is to read, ``opening`` opens and decodes it, ``source`` goes through it; each format has a module,
-and ``records`` makes documents of what JSON and tables hold.
+``files`` finds what there is to read, opens and decodes it, ``source`` goes through it; ``records`` makes documents of what
+JSON and tables hold, ``pages`` of the other formats.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput
@@ -29,7 +28,6 @@ from ringtrue.retrieve.sources.files import (
     named_file,
     walk,
 )
-from ringtrue.retrieve.sources.pages import no_pypdf
 from ringtrue.retrieve.sources.records import GUESSED as GUESSED, Fields as Fields
 from ringtrue.retrieve.sources.source import Source as Source
 
@@ -53,8 +51,7 @@ def read_documents(
 def find(paths: Sequence[Path | str] | Path | str) -> Source:
     """Return what files and folders hold, folders to their depths in the order of names; raises MissingInput.
 
-    Hidden files, links to folders, unknown endings, and PDF where its library is missing are skipped in folders; a file given
-    by name must be readable.
+    Hidden files, links to folders and unknown endings are skipped in folders; a file given by name must be readable.
     """
     given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     if not given:
@@ -63,9 +60,7 @@ def find(paths: Sequence[Path | str] | Path | str) -> Source:
     skipped: list[Skipped] = []
     for path in given:
         before = len(files), len(skipped)
-        found = _without_pdf(walk(path, skipped), skipped) if path.is_dir() else [named_file(path)]
-        if not path.is_dir() and (unread := _needs_pypdf(found[0])) is not None:
-            raise MissingInput(one_line(f"{path}: {unread}"))
+        found = walk(path, skipped) if path.is_dir() else [named_file(path)]
         for file in found:
             known = files.setdefault(os.path.realpath(file.path), file)
             if known is not file:
@@ -76,15 +71,3 @@ def find(paths: Sequence[Path | str] | Path | str) -> Source:
             seen = f"{skipped[before[1]]}" + (f", and {more} more" if (more := len(skipped) - before[1] - 1) else "")
             raise MissingInput(one_line(f"{path}: no file in it can be read ({seen}); use {KNOWN}"))
     return Source(tuple(files.values()), tuple(skipped))
-
-
-def _needs_pypdf(file: File) -> str | None:
-    """Return why a PDF cannot be read here; None for every other file, and where the library is."""
-    return no_pypdf() if file.kind == "pdf" and find_spec("pypdf") is None else None
-
-
-def _without_pdf(found: list[File], skipped: list[Skipped]) -> list[File]:
-    """Return the files that can be read here; the others are reported."""
-    reasons = [_needs_pypdf(file) for file in found]
-    skipped += [Skipped(file.path, why, unreadable=True) for file, why in zip(found, reasons, strict=True) if why is not None]
-    return [file for file, why in zip(found, reasons, strict=True) if why is None]

@@ -20,6 +20,7 @@ from typing import IO, Any, cast
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import Place, one_line
+from ringtrue.retrieve.library import library
 
 KINDS = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".md": "markdown",
@@ -91,7 +92,17 @@ def named_file(path: Path) -> File:
     if kind is None:
         ending = f"the ending '{path.suffix}' is not known" if path.suffix else "the name has no ending"
         raise Place(str(path)).error(ending, f"name the file by its format: {KNOWN}")
+    if kind == "pdf":
+        pdf_reader(path)
     return File(path, id_of_file(path), kind, size, named=True)
+
+
+def pdf_reader(path: Path) -> Any:
+    """Return what reads PDF; raises MissingInput for the file that needs it if it is not installed."""
+    try:
+        return library("pypdf", "pdf").PdfReader
+    except MissingInput as problem:
+        raise MissingInput(one_line(f"{path}: {problem}")) from problem
 
 
 def walk(folder: Path, skipped: list[Skipped]) -> list[File]:

@@ -10,13 +10,11 @@ from io import BufferedReader
 from itertools import chain, islice, pairwise
 from typing import Any, cast
 
-from ringtrue.errors import MissingInput
-from ringtrue.extras import install_command
-from ringtrue.formats import Place, one_line, usable_id
+from ringtrue.formats import Place, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.chunk import Block, blocks
 from ringtrue.retrieve.protocol import plain
-from ringtrue.retrieve.sources.files import Empty, File
+from ringtrue.retrieve.sources.files import Empty, File, pdf_reader
 from ringtrue.retrieve.sources.records import METADATA, TAGS, TITLES, Fields, id_of, shown, tags_of, usual_field, with_metadata
 
 _RULE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
@@ -183,19 +181,11 @@ def html_document(file: File, text: str, place: Place) -> Document:
     return Document(usable_id(file.doc_id, place), plain(page.text), plain(page.title))
 
 
-def no_pypdf() -> str:
-    """Return why a PDF cannot be read without pypdf, with the cure."""
-    return f"pypdf is not installed; {install_command('pdf')}"
-
-
 def pdf_document(file: File, content: BufferedReader, place: Place) -> Document:
     """Return a PDF; raises Empty where its pages hold no text."""
+    reading = pdf_reader(file.path)
     try:
-        from pypdf import PdfReader
-    except ImportError as problem:
-        raise MissingInput(one_line(f"{file.path}: {no_pypdf()}")) from problem
-    try:
-        reader = PdfReader(content)
+        reader = reading(content)
         locked = reader.is_encrypted and not reader.decrypt("")
         pages = [] if locked else [page.extract_text().strip() for page in reader.pages]
         title = None if locked or reader.metadata is None else reader.metadata.title
