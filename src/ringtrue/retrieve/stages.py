@@ -162,16 +162,6 @@ class Mmr(Reordering):
 
     def _directions(self, doc_ids: list[str]) -> Floats:
         matrix = np.ascontiguousarray(self.vectors(doc_ids), np.float64)
-        if matrix.ndim != 2 or len(matrix) != len(doc_ids):
-            raise InputError(
-                f"mmr got vectors of shape {matrix.shape} for {len(doc_ids)} documents; return one row per document"
-            )
-        finite = np.isfinite(matrix).all(axis=1)
-        if not finite.all():
-            raise InputError(f"mmr: the vector of document '{doc_ids[int(np.argmin(finite))]}' is not finite; encode it again")
-        # Scaled by the largest value first: squares of very small or large values would leave the range of a float.
-        largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
-        matrix = matrix / np.where(largest > 0, largest, 1.0)
         lengths = np.sqrt((matrix * matrix).sum(axis=1, keepdims=True))
         return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))
 
