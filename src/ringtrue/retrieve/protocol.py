@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -96,10 +97,10 @@ def scope_of(scope: Scope | None) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in scope.items()}
 
 
-def from_channel(name: str, found: Iterable[tuple[str, float]]) -> list[Hit]:
-    """Return what a channel found, best first, as hits that say so."""
+def from_channel(name: str, found: Iterable[tuple[str, float]], chunks: Mapping[str, str] = MappingProxyType({})) -> list[Hit]:
+    """Return what a channel found, best first, as hits that say so; ``chunks`` names the passages that answered."""
     return [
-        Hit(doc_id, score, None, {name: rank}, None, (Stage(name, rank, score),))
+        Hit(doc_id, score, chunks.get(doc_id), {name: rank}, None, (Stage(name, rank, score),))
         for rank, (doc_id, score) in enumerate(found, 1)
     ]
 
