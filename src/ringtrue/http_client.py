@@ -6,6 +6,7 @@ credentials to another host, and cookies are not kept. A failure is one of Ringt
 
 from __future__ import annotations
 
+import contextvars
 import json
 import logging
 import os
@@ -18,13 +19,14 @@ from dataclasses import dataclass
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ringtrue.errors import BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable
 
 LARGEST = 64_000_000
 """The most bytes of an answer that a client with a limit reads."""
+T = TypeVar("T")
 _THREAD = "ringtrue-http"
 _LOGGERS = ("httpx2", *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
 _EXAMPLE = "write it like https://search.example.com/find"
@@ -84,7 +86,8 @@ class HttpClient:
                 found.close()
 
         try:
-            return _within(timeout, send, given_up)
+            # A request that was given up ends by the limit of its step, and with the process.
+            return in_time(timeout, send, name=_THREAD, abandon=lambda _: given_up.set())
         except RingtrueError:
             raise
         # The message may contain the address, so it is not chained either: a traceback may end in a log.
@@ -187,27 +190,28 @@ def _context(ca_file: str) -> ssl.SSLContext:
         raise InputError(f"ca_file: {ca_file} holds no certificates; name the PEM file of your authority") from None
 
 
-def _within(timeout: float, send: Callable[[], Response], given_up: threading.Event) -> Response:
-    """Return what ``send`` returns, or raise TimeoutError.
+def in_time(seconds: float, work: Callable[[], T], *, name: str, abandon: Callable[[threading.Thread], None]) -> T:
+    """Return what ``work`` returns in a thread of its own; raises what it raises, and TimeoutError after so many seconds.
 
-    The library limits each step, not their sum, and a name server not at all. So a thread sends; one that was given up ends by
-    the limit of its step, and with the process.
+    Libraries limit each step, not their sum, and a name server not at all. Python cannot stop a thread: ``abandon`` gets the
+    one that nobody waits for any more.
     """
-    answers: list[Response] = []
+    answers: list[T] = []
     problems: list[BaseException] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            answers.append(send())
+            answers.append(work())
         except BaseException as problem:
             problems.append(problem)
 
-    thread = threading.Thread(target=work, name=_THREAD, daemon=True)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name=name)
     thread.start()
     try:
-        thread.join(timeout)
-    finally:
-        given_up.set()  # also if the user interrupts the wait
+        thread.join(seconds)
+    finally:  # also if the user interrupts the wait
+        if not answers and not problems:
+            abandon(thread)
     if problems:
         raise problems[0]
     if not answers:

@@ -22,8 +22,8 @@ from ringtrue.retrieve import build
 from ringtrue.retrieve.connectors import KINDS, RERANKERS, connect, kind, open_connection
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.http import Http
-from ringtrue.retrieve.connectors.redact import one_line, redacted
 from ringtrue.retrieve.connectors.sqlite import Sqlite
+from ringtrue.retrieve.connectors.web import one_line, redacted
 from ringtrue.retrieve.protocol import Scope
 from ringtrue.testing.retrievers import raises
 

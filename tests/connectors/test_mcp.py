@@ -207,7 +207,7 @@ class Made:
 
     def close(self) -> None:
         for connector in self.all:
-            connector._state.end()
+            connector._kept.end()
         for connector in self.all:
             connector.close()
 

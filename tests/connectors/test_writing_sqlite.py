@@ -59,15 +59,15 @@ class TestOneTable(HeldSuite):
     def test_a_batch_is_written_as_a_whole_or_not_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
         connector, before = self.make(), self.everything()
         calls: list[str] = []
-        real = Sqlite._filled
+        real = Sqlite.record
 
-        def filled(self: Sqlite, document: Any) -> Any:
+        def record(self: Sqlite, document: Any, *fields: Any, **options: Any) -> Any:
             calls.append(document.id)
             if len(calls) == 3:
                 raise KeyboardInterrupt
-            return real(self, document)
+            return real(self, document, *fields, **options)
 
-        monkeypatch.setattr(Sqlite, "_filled", filled)
+        monkeypatch.setattr(Sqlite, "record", record)
         with pytest.raises(KeyboardInterrupt):
             plant(connector, GOLDEN, tenant=TENANT)
         assert self.everything() == before

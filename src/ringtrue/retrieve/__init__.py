@@ -10,10 +10,12 @@ from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.admission import admitted as admitted
-    from ringtrue.retrieve.builders import build as build
-    from ringtrue.retrieve.channels.trigger import words_of as words_of
-    from ringtrue.retrieve.collection import Collection as Collection, Ingested as Ingested
-    from ringtrue.retrieve.documents import DocumentStore as DocumentStore, document_hash as document_hash
+    from ringtrue.retrieve.builders import Collection as Collection, build as build
+    from ringtrue.retrieve.documents import (
+        DocumentStore as DocumentStore,
+        Ingested as Ingested,
+        document_hash as document_hash,
+    )
     from ringtrue.retrieve.expression import (
         ALIASES as ALIASES,
         ALL as ALL,
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
         Source as Source,
         as_expression as as_expression,
         canonical as canonical,
+        channels_in as channels_in,
         expression_of as expression_of,
-        key as key,
         names_documents as names_documents,
+        only as only,
         parts_of as parts_of,
+        run_title as run_title,
         same_search as same_search,
+        shorten as shorten,
     )
     from ringtrue.retrieve.fuse import Fusion as Fusion
     from ringtrue.retrieve.index import StoredIndex as StoredIndex, indexes_of as indexes_of
@@ -51,7 +56,7 @@ if TYPE_CHECKING:
         plain as plain,
         search_many as search_many,
     )
-    from ringtrue.retrieve.rewrite import channels_in as channels_in, only as only, run_title as run_title, shorten as shorten
     from ringtrue.retrieve.stages import Staged as Staged, Step as Step, Threshold as Threshold, Top as Top
+    from ringtrue.retrieve.words import words_of as words_of
 else:
     __getattr__, __dir__ = on_first_use(__name__)

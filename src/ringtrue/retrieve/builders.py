@@ -180,3 +180,11 @@ _BUILDERS: Mapping[str, Callable[[Use], Any]] = {
     "top": lambda use: Top(use.options["n"]),
 }
 assert set(_BUILDERS) == set(ALL), "every name has a builder"
+
+
+class Collection(DocumentStore):
+    """A folder with documents and the indexes over them."""
+
+    def retriever(self, expression: str | Mapping[str, Any] = "hybrid") -> Retriever:
+        """Return the retriever an expression names over these documents: ``rrf(bm25, dense) >> mmr(0.7)``."""
+        return build(expression, self)

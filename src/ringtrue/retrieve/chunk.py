@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ringtrue.errors import InputError, SpecError, nearest
+from ringtrue.errors import SpecError, nearest
 from ringtrue.spec import Expression, parse
 
-TOKENS, OVERLAP, THRESHOLD = 512, 50, 95
-FORMS = {
+FORMS: dict[str, str] = {
     "fixed": "fixed(tokens=512, overlap=50)",
     "sentence": "sentence(tokens=512)",
     "markdown": "markdown(tokens=512)",
@@ -37,13 +36,6 @@ FORMS = {
 }
 LIKE = f"{FORMS['fixed']}, {FORMS['markdown']} or none"
 """Examples for who wrote a chunker that cannot be read."""
-_SETTINGS = {
-    "fixed": ("tokens", "overlap"),
-    "sentence": ("tokens",),
-    "markdown": ("tokens",),
-    "semantic": ("tokens", "threshold"),
-    "none": (),
-}
 
 # Thai, Lao, Tibetan, Burmese, Khmer, kana and ideographs: no spaces between words, a cut is allowed before any character.
 _UNSPACED = "\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u30ff\u3100-\u312f"
@@ -310,9 +302,8 @@ def semantic(text: str, *, tokens: int, threshold: float, embed: Embed) -> Itera
     edges = found.edges(sentence_ends(text, 0, len(text)), first=0, last=len(found))
     if len(edges) < 3 or len(found) == 0:
         return found.spans(found.windows(0, len(found), size=tokens))
-    distances = _distances(embed([text[span.start : span.end] for span in found.spans(pairwise(edges))]), len(edges) - 1)
-    known = distances[np.isfinite(distances)]
-    limit = float(np.percentile(known, threshold)) if len(known) else 0.0
+    distances = _distances(embed([text[span.start : span.end] for span in found.spans(pairwise(edges))]))
+    limit = float(np.percentile(distances, threshold))
     turns = [0, *(np.flatnonzero(distances > limit) + 1).tolist(), len(edges) - 1]
     return found.spans(part for turn in pairwise(turns) for part in _bounded(found, edges, distances, *turn, size=tokens))
 
@@ -334,26 +325,19 @@ def _bounded(
     yield edges[first], edges[last]
 
 
-def _distances(vectors: ArrayLike, count: int) -> NDArray[np.float64]:
-    """Return 1 - cosine between neighbours; -inf beside a vector of zeros, which says nothing and so gives no reason to cut."""
+def _distances(vectors: ArrayLike) -> NDArray[np.float64]:
+    """Return 1 - cosine between neighbours, of vectors of length 1."""
     matrix = np.asarray(vectors, np.float64)
-    if matrix.ndim != 2 or len(matrix) != count:
-        raise InputError(f"embed gave an array of shape {matrix.shape} for {count} sentences; return one row for each")
-    if not np.isfinite(matrix).all():
-        raise InputError("embed gave a vector with a value that is no finite number; return finite vectors")
-    lengths = np.linalg.norm(matrix, axis=1)
-    products = (matrix[1:] * matrix[:-1]).sum(axis=1)
-    scale = lengths[1:] * lengths[:-1]
     # Rounded, so that the last bits of a vector do not decide where two equal distances are cut.
-    return np.where(scale > 0, (1 - products / np.where(scale > 0, scale, 1)).round(6), -np.inf)
+    return np.asarray((1 - (matrix[1:] * matrix[:-1]).sum(axis=1)).round(6))
 
 
-def chunker(expression: Expression | str, *, embed: Embed | None = None) -> Chunker:
+def chunker(expression: Expression | str) -> Chunker:
     """Return the chunker an expression names; raises SpecError showing how to write one.
 
     ``fixed(tokens=512, overlap=50)``, ``sentence(tokens=512)``, ``markdown(tokens=512)``, ``none``, and
-    ``semantic(tokens=512, threshold=95)``, which compares sentences by ``embed(texts)`` or, where that is not given, by the
-    encoder it names: ``semantic('all-MiniLM-L6-v2')``. Without ``overlap`` it is 50, at most a quarter of ``tokens``.
+    ``semantic(tokens=512, threshold=95)``, which compares sentences by the encoder it names:
+    ``semantic('all-MiniLM-L6-v2')``. Without ``overlap`` it is 50, at most a quarter of ``tokens``.
 
     >>> split = chunker("fixed(tokens=3, overlap=1)")
     >>> [(span.start, span.end) for span in split("one two three four five")]
@@ -365,17 +349,20 @@ def chunker(expression: Expression | str, *, embed: Embed | None = None) -> Chun
     name = parsed.name
     if name not in FORMS:
         raise SpecError(f"there is no chunker '{name}'; use {nearest(name, FORMS)}")
+    form = parse(FORMS[name])
+    assert isinstance(form, Expression)
+    usual: dict[str, Any] = dict(form.options)
     settings = dict(parsed.options)
     for key in settings:
-        if key not in _SETTINGS[name]:
+        if key not in usual:
             raise SpecError(f"the chunker {name} has no setting '{key}'; write it like {FORMS[name]}")
     if parsed.at is not None or (parsed.args and name != "semantic"):
         raise SpecError(f"cannot chunk by '{parsed}'; write it like {FORMS[name]}")
     if name == "none":
         return whole
-    tokens = _whole_number(settings.get("tokens", TOKENS), "tokens", name, least=1)
+    tokens = _whole_number(settings.get("tokens", usual["tokens"]), "tokens", name, least=1)
     if name == "fixed":
-        overlap = _whole_number(settings.get("overlap", min(OVERLAP, tokens // 4)), "overlap", name, least=0)
+        overlap = _whole_number(settings.get("overlap", min(usual["overlap"], tokens // 4)), "overlap", name, least=0)
         if overlap >= tokens:
             raise SpecError(f"fixed cannot repeat overlap={overlap} of tokens={tokens}; write an overlap below tokens")
         return partial(fixed, tokens=tokens, overlap=overlap)
@@ -383,10 +370,10 @@ def chunker(expression: Expression | str, *, embed: Embed | None = None) -> Chun
         return partial(sentences, tokens=tokens)
     if name == "markdown":
         return partial(sections, tokens=tokens)
-    threshold = settings.get("threshold", THRESHOLD)
+    threshold = settings.get("threshold", usual["threshold"])
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 100:
         raise SpecError(f"semantic cannot have threshold={threshold!r}; write a percentile from 0 to 100, like threshold=95")
-    return partial(semantic, tokens=tokens, threshold=threshold, embed=_embedding(parsed, embed))
+    return partial(semantic, tokens=tokens, threshold=threshold, embed=_embedding(parsed))
 
 
 def _whole_number(value: Any, key: str, name: str, *, least: int) -> int:
@@ -395,15 +382,11 @@ def _whole_number(value: Any, key: str, name: str, *, least: int) -> int:
     return value
 
 
-def _embedding(expression: Expression, embed: Embed | None) -> Embed:
+def _embedding(expression: Expression) -> Embed:
     """Return what compares sentences; an encoder is loaded now, so that a missing one is known before anything is written."""
+    from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+
     models = expression.args
     if len(models) > 1 or not all(isinstance(model, str) and model for model in models):
         raise SpecError(f"cannot chunk by '{expression}'; write it like semantic('all-MiniLM-L6-v2', tokens=512)")
-    if embed is not None:
-        if models:
-            raise SpecError(f"'{expression}' names an encoder while another is given; leave one of the two out")
-        return embed
-    from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
-
     return encoder(str(models[0]) if models else DEFAULT_MODEL).encode

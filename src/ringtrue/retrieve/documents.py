@@ -11,10 +11,9 @@ import hashlib
 import json
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -24,15 +23,14 @@ from typing import Any, Self
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.ids import check_id
 from ringtrue.records import Document
-from ringtrue.retrieve.chunk import LIKE, Chunker, chunker
+from ringtrue.retrieve.chunk import LIKE, Chunker, Span, chunker
 from ringtrue.retrieve.protocol import Scope, plain, scope_of
-from ringtrue.retrieve.storage import PATIENCE, commits, connected, explained, locked, opened, transaction
+from ringtrue.retrieve.storage import PATIENCE, connected, explained, locked, opened, transaction
 from ringtrue.spec import Expression, parse
 
 FORMAT = "1"
 """Of the SQLite file; raised when a table changes."""
 BATCH = 500
-_LOOK_AGAIN = 0.001
 DEFAULT_CHUNKS = "fixed(overlap=50, tokens=512)"
 _SCHEMA = """
 CREATE TABLE documents (
@@ -73,7 +71,6 @@ class DocumentStore:
             raise MissingInput(f"{folder}: holds no documents; run `ringtrue ingest PATH… --into {folder}` first")
         self._write_lock, self._watch_lock = threading.RLock(), threading.Lock()
         self._holding = False
-        self._looked: tuple[int, float, int] | None = None
         self._known_fields: tuple[int, frozenset[str]] | None = None
         found = self._facts()
         if found.get("format") != FORMAT:
@@ -98,11 +95,9 @@ class DocumentStore:
             raise InputError(f"{folder}: is chunked by {found.chunks}, not by {expression}; use another folder or that chunker")
         return found
 
-    @contextmanager
-    def connect(self) -> Iterator[sqlite3.Connection]:
+    def connect(self) -> AbstractContextManager[sqlite3.Connection]:
         """Open the truth."""
-        with connected(self.file) as connection:
-            yield connection
+        return connected(self.file)
 
     def _facts(self) -> dict[str, str]:
         with explained(self.file), self._watch_lock:
@@ -125,18 +120,9 @@ class DocumentStore:
         return connection
 
     def version(self) -> int:
-        """Return a number that moves when somebody wrote; cheap, so that every search can ask.
-
-        What other processes write is looked for once in a millisecond at most, what this one writes is seen at once.
-        """
-        written, now = commits(), time.monotonic()
-        looked = self._looked
-        if looked is not None and looked[0] == written and now < looked[1]:
-            return looked[2]
+        """Return a number that moves when somebody wrote; it takes microseconds, so that every search can ask."""
         with self._watch_lock:
-            version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
-        self._looked = written, now + _LOOK_AGAIN, version
-        return version
+            return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
 
     def generations(self) -> tuple[int, int]:
         """Return the generation of the last write, and of the last that changed or removed; later ones only added."""
@@ -220,9 +206,9 @@ class DocumentStore:
                 fresh.append((place or row, document, digest))
         if not fresh:
             return 0, 0
-        spans = [
-            (row, number, span.start, span.end) for row, d, _ in fresh for number, span in enumerate(self._spans(plain(d.text)))
-        ]
+        # A document of a title alone still has a passage: the title stands in it.
+        passages = [(row, list(self._chunk(plain(d.text))) or [Span(0, 0)]) for row, d, _ in fresh]
+        spans = [(row, number, span.start, span.end) for row, found in passages for number, span in enumerate(found)]
         rewritten = [(row,) for row, document, _ in fresh if document.doc_id in known]
         with transaction(connection):
             generation = self._next(connection, rewrites=bool(rewritten))
@@ -237,13 +223,6 @@ class DocumentStore:
             )
             connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", spans)
         return len(fresh) - len(rewritten), len(rewritten)
-
-    def _spans(self, text: str) -> Iterator[Any]:
-        spans = iter(self._chunk(text))
-        first = next(spans, None)
-        # A document of a title alone still has a passage: the title stands in it.
-        yield first if first is not None else _Empty
-        yield from spans
 
     def _remove(self, connection: sqlite3.Connection, kept: set[str]) -> int:
         gone = [(doc_id,) for (doc_id,) in connection.execute("SELECT id FROM documents") if doc_id not in kept]
@@ -355,10 +334,6 @@ class DocumentStore:
         return int(count)
 
 
-class _Empty:
-    start = end = 0
-
-
 def document_hash(document: Document) -> bytes:
     """Return a hash of all that a document says."""
     parts = [document.title, document.text, dict(document.metadata), list(document.tags)]
@@ -397,6 +372,11 @@ def scope_values(value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [text for member in value if not isinstance(member, list | tuple) for text in scope_values(member)]
     return []
+
+
+def members(value: Any) -> Sequence[Any]:
+    """Return the members of a metadata value: those of a list, the value itself, or none."""
+    return value if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
 
 
 def inside(metadata: Mapping[str, Any], scope: Scope) -> bool:

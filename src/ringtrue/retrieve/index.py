@@ -15,10 +15,10 @@ import json
 import shutil
 import sqlite3
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -76,6 +76,11 @@ class StoredIndex(ABC, Generic[S]):
         ``ids`` are the documents by their rows; a row that is not among them was removed since the index was made.
         """
 
+    @cached_property
+    def metadata(self) -> CachedView[dict[str, Mapping[str, Any]]]:
+        """The metadata of every document, read again after a write."""
+        return CachedView(self.collection, self.collection.metadata)
+
     @property
     def ids(self) -> Mapping[int, str]:
         """The documents that can be found, by their rows."""
@@ -128,24 +133,21 @@ class StoredIndex(ABC, Generic[S]):
     ) -> tuple[IndexState, S]:
         if loaded is not None and loaded[1] == state:
             return loaded[1], loaded[2]
-        for attempt in range(4):
+        problem: Exception | None = None
+        for _ in range(3):
             try:
                 return state, self.load(self.folder / state.place, state.count, self.collection.ids())
-            except _UNREADABLE as problem:
-                # Somebody made it anew just now, and the state says where it is; or it is damaged, and is made again.
-                generation, _ = self.collection.generations()
-                newer = self._state(generation)
-                if newer == state:
-                    with self.collection.writing(wait=PATIENCE) as mine:
-                        if not mine or attempt == 3:
-                            raise InputError(
-                                f"{self.folder}: cannot be read ({problem}); remove that folder, it is made again"
-                            ) from problem
-                        newer = self._build(progress, anew=True)
-                elif newer is None:
-                    time.sleep(0.05)
-                state = newer or state
-        raise CannotDecide(f"{self.folder}: is made anew again and again; search when the others are done")
+            except _UNREADABLE as found:
+                problem = found
+            # Somebody made it anew just now, and the state says where it is; or it is damaged, and is made again.
+            newer = self._state(self.collection.generations()[0])
+            if newer is None or newer == state:
+                with self.collection.writing(wait=PATIENCE) as mine:
+                    if not mine:
+                        break
+                    newer = self._build(progress, anew=newer is not None)
+            state = newer
+        raise InputError(f"{self.folder}: cannot be read ({problem}); remove that folder, it is made again") from problem
 
     def _state(self, generation: int) -> IndexState | None:
         """Return what the index says it holds; nothing where that cannot be, like a generation yet to come."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ringtrue.errors import InputError
 from ringtrue.measures import score
@@ -19,6 +20,7 @@ from ringtrue.retrieve.protocol import answer_all
 from ringtrue.spec import Expression, parse
 
 MEASURE = "nDCG@10"
+NORM, DEPTH, STEPS = "z", 50, 20
 Answers = Mapping[str, Sequence[Sequence[Hit]]]
 """Query id → the answer of every channel."""
 
@@ -32,45 +34,36 @@ class Learned:
     value: float
 
 
-def answers_of(
-    channels: Sequence[str], collection: DocumentStore, golden: GoldenSet, *, depth: int = 50
-) -> dict[str, list[Sequence[Hit]]]:
+def answers_of(channels: Sequence[str], collection: DocumentStore, golden: GoldenSet) -> dict[str, list[Sequence[Hit]]]:
     """Return every channel's answer to every query of a set that asks for something."""
     asking = replace(golden, queries=tuple(query for query in golden.queries if not query.negative))
     found: dict[str, list[Sequence[Hit]]] = {query.query_id: [] for query in asking.queries}
     for channel in channels:
-        for answer in answer_all(build(channel, collection), asking, k=depth):
+        for answer in answer_all(build(channel, collection), asking, k=DEPTH):
             found[answer.query_id].append(answer.hits)
     return found
 
 
-def learn(
-    channels: Sequence[str], answers: Answers, golden: GoldenSet, *, norm: str = "z", depth: int = 50, steps: int = 20
-) -> Learned:
+def learn(channels: Sequence[str], answers: Answers, golden: GoldenSet) -> Learned:
     """Return the weights that reach most on the queries of ``golden``; raises InputError for fewer than two channels."""
     if len(channels) < 2:
         raise InputError(f"weights of {len(channels)} channel cannot be learned; name two or more")
-    mine = {query.query_id for query in golden.queries} & set(answers)
+    mine = {query.query_id: answers[query.query_id] for query in golden.queries if query.query_id in answers}
     if not mine:
         raise InputError("no query of the set was answered; search it first")
     even = 1 / len(channels)
-
-    def value(weights: Sequence[float]) -> float:
-        mine_only = {query_id: answers[query_id] for query_id in answers if query_id in mine}
-        return reached(mine_only, golden, weights, norm=norm, depth=depth)
-
-    tried = {weights: value(weights) for weights in _grid(len(channels), steps)}
+    tried = {weights: reached(mine, golden, weights) for weights in _grid(len(channels), STEPS)}
     best = max(tried.values())
     weights = min((w for w, found in tried.items() if found == best), key=lambda w: (sum((x - even) ** 2 for x in w), w))
-    options = (("depth", depth), ("norm", norm), ("w", weights))
+    options = (("depth", DEPTH), ("norm", NORM), ("w", weights))
     return Learned(Expression("weighted", tuple(parse(channel) for channel in channels), options), weights, best)
 
 
-def reached(answers: Answers, golden: GoldenSet, weights: Sequence[float] | None, *, norm: str = "z", depth: int = 50) -> float:
+def reached(answers: Answers, golden: GoldenSet, weights: Sequence[float] | None) -> float:
     """Return nDCG@10 of the fused answers; ``weights`` None stands for plain RRF."""
     runs = []
     for query_id, lists in answers.items():
-        scores = fuse.rrf(lists) if weights is None else fuse.weighted(lists, w=weights, norm=norm, depth=depth)
+        scores = fuse.rrf(lists) if weights is None else fuse.weighted(lists, w=weights, norm=NORM, depth=DEPTH)
         order = sorted(sorted(scores, reverse=True), key=lambda doc_id: -scores[doc_id])[:10]
         runs.append(Ranking(query_id, tuple(Hit(doc_id) for doc_id in order)))
     return float(score(runs, golden, [MEASURE])[MEASURE])
@@ -78,15 +71,8 @@ def reached(answers: Answers, golden: GoldenSet, weights: Sequence[float] | None
 
 def _grid(count: int, steps: int) -> Iterator[tuple[float, ...]]:
     """Yield every share of ``steps`` equal parts among the channels."""
-
-    def shares(left: int, places: int) -> Iterator[tuple[int, ...]]:
-        if places == 1:
-            yield (left,)
-            return
-        for first in range(left + 1):
-            yield from ((first, *rest) for rest in shares(left - first, places - 1))
-
     # Three channels of twenty steps are 231 combinations; more channels get a coarser grid.
     steps = steps if count <= 3 else max(4, steps // (count - 1))
-    for parts in shares(steps, count):
-        yield tuple(round(part / steps, 4) for part in parts)
+    for parts in product(range(steps + 1), repeat=count):
+        if sum(parts) == steps:
+            yield tuple(round(part / steps, 4) for part in parts)

@@ -124,7 +124,6 @@ class Notes:
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
         self._parts: list[tuple[Seen, ...]] = []
-        self._done: list[list[StepResult]] = []
         self._lap = time.perf_counter()
 
     def _ms(self) -> float:
@@ -143,9 +142,13 @@ class Notes:
         if trees:
             self._parts.append(tuple(replace(tree, name=name, ms=ms) for tree in trees))
         else:
-            self._parts.append(tuple(Listed(name, tuple(hits), ms) for hits in answers))
+            self.listed(name, answers, ms)
         self._ms()
         return answers
+
+    def listed(self, name: str, answers: Sequence[Sequence[Hit]], ms: float = 0.0) -> None:
+        """Note a part's answers to the questions; ``ms`` is the time that each took."""
+        self._parts.append(tuple(Listed(name, tuple(hits), ms) for hits in answers))
 
     def fused(
         self, owner: object, name: str, texts: Sequence[str], orders: Sequence[Sequence[str]], answers: Sequence[Sequence[Hit]]
@@ -158,19 +161,8 @@ class Notes:
         ]
         self._observed.add(owner, tuple(trees))
 
-    def question(self) -> None:
-        """Note that the steps now see the next question."""
-        self._done.append([])
-        self._ms()
-
-    def step(self, name: str, hits: Sequence[Hit], *, asked: int) -> None:
-        """Note what a step returned, just now."""
-        ms = self._ms()
-        self._done[-1].append(StepResult(name, tuple(hits), ms, asked))
-        self._ms()
-
-    def stepped(self, owner: object, answers: Sequence[Sequence[Hit]]) -> None:
-        """Note the pipeline of the one part and the steps after it."""
+    def stepped(self, owner: object, answers: Sequence[Sequence[Hit]], results: Sequence[Sequence[StepResult]]) -> None:
+        """Note the pipeline of the one part and the steps after it, with what each step made of each question's hits."""
         (bases,) = self._parts
         trees = [
             Stepped(
@@ -180,7 +172,7 @@ class Notes:
                 base,
                 tuple(steps),
             )
-            for hits, base, steps in zip(answers, bases, self._done, strict=True)
+            for hits, base, steps in zip(answers, bases, results, strict=True)
         ]
         self._observed.add(owner, tuple(trees))
 

@@ -12,12 +12,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.records import GoldenSet, Hit, Query, Ranking, Stage
+from ringtrue.retrieve.words import plain as plain
 
 Scope = Mapping[str, str]
 BATCH = 64
@@ -44,24 +46,20 @@ def ranked(scores: Iterable[tuple[str, float]], *, k: int) -> list[tuple[str, fl
     return sorted(sorted(found, key=lambda pair: pair[0], reverse=True), key=lambda pair: -pair[1])[:k]
 
 
-def plain(text: str) -> str:
-    """Return text that every index and wire can hold: a lone surrogate becomes U+FFFD, NUL a space.
-
-    >>> plain("a\\ud800b\\0c")
-    'a\\ufffdb c'
-    """
-    if not isinstance(text, str):
-        raise InputError(f"{text!r:.60} is no question; ask with a text")
-    if not text.isascii():
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", " ")
-
-
 def whole_number(who: str, option: str, value: Any) -> int:
     """Return an option that must be a whole number from 1; raises InputError naming whose it is."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{who} cannot have {option}={value!r}; use a whole number from 1")
     return value
+
+
+def finite_number(who: str, option: str, value: Any, *, low: float, high: float = math.inf, above: bool = False) -> float:
+    """Return an option that must be a finite number from ``low`` (or ``above`` it) to ``high``."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
+    if not fits or (above and value == low):
+        start = "any number" if low == -math.inf else f"a number {'above' if above else 'from'} {low:g}"
+        raise InputError(f"{who} cannot have {option}={value!r}; use {start}{'' if high == math.inf else f' to {high:g}'}")
+    return float(value)
 
 
 def check_k(k: int) -> int:
@@ -87,27 +85,12 @@ def scope_of(scope: Scope | None) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in scope.items()}
 
 
-# Frozen records take a detour for every field, which doubles the time that ten hits need. What a channel found is right by
-# construction, so its hits are filled through their slots.
-_doc_id, _score_slot, _chunk, _channels, _confidence, _stages = (
-    vars(Hit)[name].__set__ for name in ("doc_id", "score", "chunk", "channels", "confidence", "stages")
-)
-
-
-def from_channel(name: str, found: Iterable[tuple[str, float]]) -> list[Hit]:
-    """Return what a channel found, best first, as hits that say so."""
-    new, stage = object.__new__, tuple.__new__
-    hits = []
-    for rank, (doc_id, score) in enumerate(found, 1):
-        hit = new(Hit)
-        _doc_id(hit, doc_id)
-        _score_slot(hit, score)
-        _chunk(hit, None)
-        _channels(hit, {name: rank})
-        _confidence(hit, None)
-        _stages(hit, (stage(Stage, (name, rank, score)),))
-        hits.append(hit)
-    return hits
+def from_channel(name: str, found: Iterable[tuple[str, float]], chunks: Mapping[str, str] = MappingProxyType({})) -> list[Hit]:
+    """Return what a channel found, best first, as hits that say so; ``chunks`` names the passages that answered."""
+    return [
+        Hit(doc_id, score, chunks.get(doc_id), {name: rank}, None, (Stage(name, rank, score),))
+        for rank, (doc_id, score) in enumerate(found, 1)
+    ]
 
 
 class Function:

@@ -51,10 +51,7 @@ class Reranker(Reordering):
 
     def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
         read = {hit.doc_id: hit for hit in hits}
-        documents = list(self.texts(list(read)))
-        if len(documents) != len(read) or not all(isinstance(document, str) for document in documents):
-            said = f"{self.who}: texts() gave {len(documents)} texts for {len(read)} documents"
-            raise InputError(f"{said}; return one text for each id")
+        documents = self.texts(list(read))
         scores = [float(score) for score in self.scores(plain(text), [plain(document) for document in documents])]
         if len(scores) != len(read) or not all(map(math.isfinite, scores)):
             raise BadAnswer(f"{self.who} gave no finite score for each of {len(read)} documents; use another model")

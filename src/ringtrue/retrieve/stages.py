@@ -10,6 +10,7 @@ Stages that weigh a score against something else first bring it to a common scal
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,8 +25,8 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
 from ringtrue.retrieve.documents import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
-from ringtrue.retrieve.observe import ask, notes
-from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked, whole_number
+from ringtrue.retrieve.observe import StepResult, ask, notes
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, finite_number, ranked, whole_number
 
 DEPTH = 50
 """Candidates a reordering stage looks at when fewer are asked for."""
@@ -88,15 +89,6 @@ def _staged(name: str, found: Iterable[tuple[Hit, float]]) -> list[Hit]:
     ]
 
 
-def _number(stage: str, option: str, value: Any, *, low: float, high: float = math.inf, above: bool = False) -> float:
-    """Return an option that must be a finite number from ``low`` (or ``above`` it) to ``high``."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
-    if not fits or (above and value == low):
-        start = "any number" if low == -math.inf else f"a number {'above' if above else 'from'} {low:g}"
-        raise InputError(f"{stage} cannot have {option}={value!r}; use {start}{'' if high == math.inf else f' to {high:g}'}")
-    return float(value)
-
-
 class Reordering(ABC):
     """A step that orders the first ``depth`` hits anew; the others follow as they came."""
 
@@ -143,7 +135,7 @@ class Mmr(Reordering):
         self.vectors = vectors
         self.made_with = made_with
         """Key of the model behind the vectors, which decides the answers like any option."""
-        self.weight = _number("mmr", "weight", weight, low=0, high=1)
+        self.weight = finite_number("mmr", "weight", weight, low=0, high=1)
 
     def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
         pool = list(hits)
@@ -170,16 +162,6 @@ class Mmr(Reordering):
 
     def _directions(self, doc_ids: list[str]) -> Floats:
         matrix = np.ascontiguousarray(self.vectors(doc_ids), np.float64)
-        if matrix.ndim != 2 or len(matrix) != len(doc_ids):
-            raise InputError(
-                f"mmr got vectors of shape {matrix.shape} for {len(doc_ids)} documents; return one row per document"
-            )
-        finite = np.isfinite(matrix).all(axis=1)
-        if not finite.all():
-            raise InputError(f"mmr: the vector of document '{doc_ids[int(np.argmin(finite))]}' is not finite; encode it again")
-        # Scaled by the largest value first: squares of very small or large values would leave the range of a float.
-        largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
-        matrix = matrix / np.where(largest > 0, largest, 1.0)
         lengths = np.sqrt((matrix * matrix).sum(axis=1, keepdims=True))
         return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))
 
@@ -248,8 +230,8 @@ class Recency(_Boost):
         depth: int = DEPTH,
     ) -> None:
         super().__init__(metadata, field=field, depth=depth)
-        self.half_life = _number(self.name, "half_life", half_life, low=0, above=True)
-        self.weight = _number(self.name, "weight", weight, low=0)
+        self.half_life = finite_number(self.name, "half_life", half_life, low=0, above=True)
+        self.weight = finite_number(self.name, "weight", weight, low=0)
         self.now = None if now is None else _days(now)
         if now is not None and self.now is None:
             raise InputError(
@@ -296,7 +278,7 @@ class Tier(_Boost):
         super().__init__(metadata, field=field, depth=depth)
         if not boosts:
             raise InputError("tier has no boosts; write it like tier(core=1.5, archive=0.5)")
-        self.boosts = {tier: _number(self.name, tier, boost, low=0) for tier, boost in boosts.items()}
+        self.boosts = {tier: finite_number(self.name, tier, boost, low=0) for tier, boost in boosts.items()}
 
     def factors(self, values: Mapping[str, Any]) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -323,9 +305,9 @@ class Threshold:
             raise InputError(
                 "threshold keeps everything; write it like threshold(min=0.3), threshold(relative=0.5) or threshold(gap=0.4)"
             )
-        self.min = None if min is None else _number(self.name, "min", min, low=-math.inf)
-        self.relative = None if relative is None else _number(self.name, "relative", relative, low=0, high=1)
-        self.gap = None if gap is None else _number(self.name, "gap", gap, low=0, high=1, above=True)
+        self.min = None if min is None else finite_number(self.name, "min", min, low=-math.inf)
+        self.relative = None if relative is None else finite_number(self.name, "relative", relative, low=0, high=1)
+        self.gap = None if gap is None else finite_number(self.name, "gap", gap, low=0, high=1, above=True)
 
     def depth(self, k: int) -> int:
         return k
@@ -398,16 +380,15 @@ class Staged:
             depths.insert(0, max(depths[0], step.depth(depths[0])))
         noted = notes()
         name = getattr(self.base, "name", type(self.base).__name__)
-        answers = []
+        answers, results = [], []
         for text, hits in zip(texts, ask(noted, name, self.base, texts, k=depths[0], scope=scope), strict=True):
-            found = list(hits)
-            if noted is not None:
-                noted.question()
+            found, passed = list(hits), []
             for step, depth in zip(self.steps, depths[1:], strict=True):
+                start = time.perf_counter()
                 found = step.apply(text, found, k=depth) if found else found
-                if noted is not None:
-                    noted.step(step.name, found, asked=depth)
+                passed.append(StepResult(step.name, tuple(found), (time.perf_counter() - start) * 1000, depth))
             answers.append(found[:k])
+            results.append(passed)
         if noted is not None:
-            noted.stepped(self, answers)
+            noted.stepped(self, answers, results)
         return answers

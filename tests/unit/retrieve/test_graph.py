@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ringtrue.errors import InputError
 from ringtrue.records import Document, Hit, Stage
+from ringtrue.retrieve.builders import Collection
 from ringtrue.retrieve.channels.fts5 import Fts5
 from ringtrue.retrieve.channels.graph import EDGES, Graph
-from ringtrue.retrieve.collection import Collection
 from ringtrue.retrieve.protocol import Scope
 from ringtrue.testing.retrievers import RetrieverSuite, raises
 

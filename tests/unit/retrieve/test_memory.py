@@ -12,7 +12,7 @@ from ringtrue.golden import load
 from ringtrue.memory.hook.index import Index
 from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Query
-from ringtrue.retrieve import Collection, Fused, Retriever, build, indexes_of, key, observing
+from ringtrue.retrieve import Collection, Fused, Retriever, build, canonical, indexes_of, observing
 from ringtrue.retrieve.channels.memory import MemoryFusion, as_memory
 from ringtrue.testing.retrievers import RetrieverSuite
 
@@ -68,8 +68,8 @@ class TestEveryStrategy(RetrieverSuite):
 
 
 def test_a3_the_hybrid_is_the_default_and_has_a_key_of_its_own() -> None:
-    assert key("memory") == key("memory('hybrid')") == key("memory(strategy='hybrid')")
-    assert len({key(expression) for expression in STRATEGIES}) == 3
+    assert canonical("memory") == canonical("memory('hybrid')") == canonical("memory(strategy='hybrid')")
+    assert len({canonical(expression) for expression in STRATEGIES}) == 3
 
 
 def test_a3_a_strategy_that_is_not_known_is_refused_with_the_nearest(notes: Collection) -> None:

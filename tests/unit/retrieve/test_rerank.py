@@ -89,12 +89,6 @@ class TestOrder:
         with raises(BadAnswer):
             Known(scores).apply("pool", HITS, k=3)
 
-    def test_texts_that_are_missing_are_an_error(self) -> None:
-        stage = Known(dict.fromkeys(TEXTS, 1.0))
-        stage.texts = lambda doc_ids: ["one"]
-        with raises(InputError):
-            stage.apply("pool", HITS, k=3)
-
     def test_depth_and_k_are_checked(self) -> None:
         for depth in (0, True, 2.5):
             with raises(InputError):

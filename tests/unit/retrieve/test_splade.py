@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.records import Document
+from ringtrue.retrieve.builders import Collection
 from ringtrue.retrieve.channels import splade as splade_module
 from ringtrue.retrieve.channels.splade import Splade, _entries
-from ringtrue.retrieve.collection import Collection
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.protocol import Retriever
 from ringtrue.testing.retrievers import RetrieverSuite

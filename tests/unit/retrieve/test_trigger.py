@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ringtrue.errors import InputError
 from ringtrue.records import Document, Stage
+from ringtrue.retrieve.builders import Collection
 from ringtrue.retrieve.channels.trigger import Trigger, words_of
-from ringtrue.retrieve.collection import Collection
 from ringtrue.retrieve.index import CachedView
 from ringtrue.testing.retrievers import RetrieverSuite, raises
 

@@ -64,8 +64,6 @@ class Words(NamedTuple):
 
     searcher: Any
     ids: Mapping[int, str]
-    by_row: list[str | None]
-    """The same ids by place: looking ten of them up in a large mapping costs as much as a tenth of the search."""
 
 
 class Bm25(StoredIndex[Words]):
@@ -123,10 +121,7 @@ class Bm25(StoredIndex[Words]):
         searcher = self._open(place).searcher()
         if searcher.num_docs != count:
             raise ValueError(f"{searcher.num_docs} documents instead of {count}")
-        by_row: list[str | None] = [None] * (max(ids, default=0) + 1)
-        for row, doc_id in ids.items():
-            by_row[row] = doc_id
-        return Words(searcher, ids, by_row)
+        return Words(searcher, ids)
 
     def terms(self, text: str) -> list[str]:
         """Return the distinct words of a query that can find something."""
@@ -162,18 +157,14 @@ class Bm25(StoredIndex[Words]):
 
 
 def _best(words: Words, query: Any, k: int) -> list[tuple[str, float]]:
-    searcher, by_row = words.searcher, words.by_row
-    known = len(by_row)
+    searcher = words.searcher
     everything = max(1, searcher.num_docs)
     limit = min(k + _SPARE, everything)
     while True:
         hits = searcher.search(query, limit, count=False).hits
         rows = searcher.fast_field_values(_ROW, [address for _, address in hits])
-        found: list[tuple[str, float]] = []
-        for row, hit in zip(rows, hits, strict=True):
-            doc_id = by_row[row] if row < known else None
-            if doc_id is not None:  # else it was removed since this index was made
-                found.append((doc_id, hit[0]))
+        # A row without an id was removed since this index was made.
+        found = [(words.ids[row], hit[0]) for row, hit in zip(rows, hits, strict=True) if row in words.ids]
         best = ranked(found, k=k)
         # Whatever ties with the last place has to be seen, so that the ids decide and not the order in the index.
         if len(hits) < limit or limit == everything or (len(best) == k and hits[-1][0] < best[-1][1]):

@@ -33,7 +33,7 @@ from ringtrue.retrieve.documents import DocumentStore, inside, scope_values
 from ringtrue.retrieve.encode import DEFAULT_MODEL
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import notes
-from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
+from ringtrue.retrieve.protocol import Scope, check_k, finite_number, from_channel, plain, ranked
 
 WORDS, MEANING = (0.3, 0.3), (0.5, 0.7)
 """What a reading of (a passage, its whole thread) counts by words and by meaning. Chosen on LoCoMo's first half and the shipped
@@ -277,17 +277,15 @@ class PassageRetriever:
         words: float = 1.0,
         meaning: float = 1.0,
     ) -> None:
-        for option, value in (("words", words), ("meaning", meaning)):
-            if not 0 <= value <= 1000:
-                raise InputError(f"memory cannot have {option}={value!r}; use a weight from 0")
         if not words and not meaning:
             raise InputError("memory cannot have words=0 and meaning=0; leave one of them above 0")
         self.collection, self.group = collection, tuple(group)
-        self.shares = words, meaning
+        self.shares = tuple(
+            finite_number("memory", name, value, low=0) for name, value in (("words", words), ("meaning", meaning))
+        )
         self.index = PassageVectors(collection, model=model)
         self.analyser = analyser(language)
         self._stopped = {stem for word in STOP_WORDS for stem in self.analyser.analyze(word)}
-        self._known: dict[str, list[str]] = {}
         self._documents = CachedView(collection, self._read)
         self._encode = lru_cache(64)(self._encoded)
         self._lock = threading.Lock()
@@ -308,7 +306,6 @@ class PassageRetriever:
                 entries.append((thread, place_of(document), row, document, passages))
         entries.sort(key=lambda entry: entry[:2])  # the order is that of the documents, however they came in
         threads: dict[tuple[str, ...], int] = {}
-        known: dict[str, list[str]] = {}
         places: dict[str, list[int]] = {}
         often: dict[str, list[int]] = {}
         of_document: list[int] = []
@@ -319,7 +316,7 @@ class PassageRetriever:
             for place, text in enumerate(passages):
                 heavy = place == 0 and bool(document.title.strip())
                 said = f"{text}\n{' '.join(document.tags)}" if place == 0 else text
-                words = known[said] = self._known.get(said) or known.get(said) or self.analyser.analyze(plain(said))
+                words = self.analyser.analyze(plain(said))
                 for word, count in Counter(words).items():
                     places.setdefault(word, []).append(len(rows))
                     often.setdefault(word, []).append(count * TITLE if heavy else count)
@@ -327,7 +324,6 @@ class PassageRetriever:
                 of_document.append(number)
                 of_thread.append(threads.setdefault(thread, len(threads)))
                 rows.append(at.get((row, place), -1))
-        self._known = known
         taken = np.array(rows, np.int64)
         vectors = np.zeros((len(rows), self.index.encoder.size), np.float32)
         vectors[taken >= 0] = loaded.matrix[taken[taken >= 0]]
@@ -384,10 +380,11 @@ class PassageRetriever:
         wanted = self.collection.check_scope(scope)
         documents = self._documents()
         noted = notes()
-        found = [self._hits(self._answer(documents, text, wanted), k) for text in texts]
+        answers = [self._answer(documents, text, wanted) for text in texts]
+        found = [self._hits(answer, k) for answer in answers]
         if noted is not None:
             for part, name in enumerate(PARTS):
-                noted.ask(name, _PartAlone(self, part), texts, k=k, scope=scope)
+                noted.listed(name, [self._alone(answer, part, k) for answer in answers])
             noted.fused(self, self.name, texts, [[hit.doc_id for hit in hits] for hits in found], found)
         return found
 
@@ -419,6 +416,13 @@ class PassageRetriever:
             hits.append(Hit(doc_id, score, None, {self.name: rank}, None, (*said, Stage(self.name, rank, score))))
         return hits
 
+    def _alone(self, answer: Answer, part: int, k: int) -> list[Hit]:
+        """Return what the words (0) or the meaning (1) alone would find."""
+        _, alone, place = answer
+        if not alone or not self.shares[part]:
+            return []
+        return from_channel(PARTS[part], ranked(zip(place, alone[part].tolist(), strict=True), k=k))
+
     def evidence(
         self, documents: _Documents, threads: Threads, text: str
     ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
@@ -433,25 +437,8 @@ class PassageRetriever:
             by_meaning = meaning * MEANING[0] * passages, meaning * MEANING[1] * whole
         return by_words, by_meaning
 
-    def alone(self, part: int, text: str, *, k: int, scope: Scope | None) -> list[Hit]:
-        """Return what the words (0) or the meaning (1) alone would find."""
-        _, alone, place = self._answer(self._documents(), text, self.collection.check_scope(scope))
-        if not alone or not self.shares[part]:
-            return []
-        return from_channel(PARTS[part], ranked(zip(place, alone[part].tolist(), strict=True), k=k))
-
 
 def _ranks(values: Floats) -> Ints:
     ranks = np.empty(len(values), np.int64)
     ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
     return ranks
-
-
-class _PartAlone:
-    """Words or meaning alone, for whoever observes."""
-
-    def __init__(self, passages: PassageRetriever, part: int) -> None:
-        self.passages, self.part = passages, part
-
-    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
-        return self.passages.alone(self.part, text, k=k, scope=scope)

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.records import Hit, Ints, Stage
+from ringtrue.records import Hit, Ints
 from ringtrue.retrieve.chunk import fixed
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, Vectors, encoder
-from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
+from ringtrue.retrieve.index import Progress, StoredIndex
 from ringtrue.retrieve.library import library
-from ringtrue.retrieve.protocol import Scope, check_k, plain
+from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
 
 FIELDS = ("title", "content", "tags")
 STORAGE: dict[str, type[np.generic]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
@@ -100,7 +100,6 @@ class Dense(StoredIndex[LoadedVectors]):
         label = "-".join(["dense", self.encoder.key, *variants])
         super().__init__(collection, label)
         self.fields, self.type, self.hnsw, self.name = tuple(fields), STORAGE[store], hnsw, name
-        self._metadata = CachedView(collection, collection.metadata)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -217,7 +216,7 @@ class Dense(StoredIndex[LoadedVectors]):
         answers: list[list[Hit]] = [[] for _ in texts]
         if asked:
             queries = self.encoder.encode([texts[place] for place in asked], query=True)
-            outside = index.outside(wanted, self._metadata()) if wanted else index.gone
+            outside = index.outside(wanted, self.metadata()) if wanted else index.gone
             for start in range(0, len(asked), _TOGETHER):
                 part = queries[start : start + _TOGETHER]
                 if index.near is None or outside is not None:
@@ -235,18 +234,13 @@ class Dense(StoredIndex[LoadedVectors]):
         passages = np.concatenate([np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
         exact = (self._unpacked(index.matrix[passages], np.float64) * query.astype(np.float64)).sum(axis=1)
         offsets = np.concatenate(([0], np.cumsum(ends - starts)))
-        found = []
+        scores, chunks = {}, {}
         for place, candidate in enumerate(candidates.tolist()):
             part = exact[offsets[place] : offsets[place + 1]]
             at = int(part.argmax())
             doc_id = index.ids[int(index.document_rows[candidate])]
-            found.append((float(part[at]), doc_id, int(index.numbers[starts[place] + at])))
-        found.sort(key=lambda item: item[1], reverse=True)
-        found.sort(key=lambda item: -item[0])
-        return [
-            Hit(doc_id, score, _chunk(doc_id, number), {self.name: rank}, None, (Stage(self.name, rank, score),))
-            for rank, (score, doc_id, number) in enumerate(found[:k], 1)
-        ]
+            scores[doc_id], chunks[doc_id] = float(part[at]), _chunk(doc_id, int(index.numbers[starts[place] + at]))
+        return from_channel(self.name, ranked(scores.items(), k=k), chunks)
 
     def _candidates(self, index: LoadedVectors, queries: Matrix, k: int, outside: NDArray[np.bool_] | None) -> list[Ints]:
         """Return for each query every document that may be among the best ``k``."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
 from ringtrue.retrieve.documents import DocumentStore, inside
-from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
-from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
+from ringtrue.retrieve.index import Progress, StoredIndex
+from ringtrue.retrieve.protocol import Scope, check_k, finite_number, from_channel, plain, ranked
 from ringtrue.retrieve.storage import opened
 
 MAX_WORDS = 256
@@ -35,7 +35,7 @@ class LoadedTable:
         if held != count:
             raise ValueError(f"{held} documents instead of {count}")
 
-    def found(self, wanted: str, weights: tuple[float, float, float]) -> list[tuple[str, float]]:
+    def found(self, wanted: str, weights: tuple[float, ...]) -> list[tuple[str, float]]:
         """Return every document that has one of the words."""
         statement = "SELECT rowid, -bm25(words, ?, ?, ?) FROM words WHERE words MATCH ?"
         with self._asking:
@@ -49,14 +49,12 @@ class Fts5(StoredIndex[LoadedTable]):
     def __init__(
         self, collection: DocumentStore, *, title: float = 5.0, tags: float = 3.0, body: float = 1.0, name: str = "fts5"
     ) -> None:
-        for option, weight in (("title", title), ("tags", tags), ("body", body)):
-            if not 0 <= weight <= 100:
-                raise InputError(f"fts5 cannot have {option}={weight!r}; use a weight from 0 to 100")
+        given = (("title", title), ("tags", tags), ("body", body))
+        self.weights = tuple(finite_number("fts5", option, weight, low=0, high=100) for option, weight in given)
         if not title and not tags and not body:
             raise InputError("fts5 cannot have title=0, tags=0 and body=0; leave one of them above 0")
         super().__init__(collection, "fts5")
-        self.weights, self.name = (float(title), float(tags), float(body)), name
-        self._metadata = CachedView(collection, collection.metadata)
+        self.name = name
 
     def holds(self, place: Path, count: int) -> bool:
         try:
@@ -106,6 +104,6 @@ class Fts5(StoredIndex[LoadedTable]):
             return []
         found = table.found(" OR ".join(f'"{word}"' for word in words), self.weights)
         if wanted:
-            metadata = self._metadata()
+            metadata = self.metadata()
             found = [(doc_id, score) for doc_id, score in found if inside(metadata.get(doc_id, {}), wanted)]
         return from_channel(self.name, ranked(found, k=k))

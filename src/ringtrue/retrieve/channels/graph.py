@@ -21,7 +21,7 @@ from ringtrue.records import Hit
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import unobserved
-from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked, whole_number
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, finite_number, from_channel, ranked, whole_number
 
 EDGES = (
     "links", "related", "causes", "caused_by", "leads_to", "supports", "contradicts", "supersedes", "superseded_by",
@@ -66,13 +66,12 @@ class Graph:
             raise InputError(f"graph cannot have edges={edges!r}; write a list of types, like ['causes', 'related']")
         if whole_number("graph", "hops", hops) > FARTHEST:
             raise InputError(f"graph cannot have hops={hops!r}; use a whole number from 1 to {FARTHEST}")
-        if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
-            raise InputError(f"graph cannot have decay={decay!r}; use a number above 0 to 1")
         if direction not in DIRECTIONS:
             raise InputError(f"graph cannot have direction={direction!r}; use {nearest(str(direction), DIRECTIONS)}")
         self.source, self.collection, self.name = source, collection, name
         self.edges = None if edges is None else frozenset(edges)
-        self.hops, self.decay, self.direction = hops, float(decay), direction
+        self.hops, self.direction = hops, direction
+        self.decay = finite_number("graph", "decay", decay, low=0, high=1, above=True)
         self.depth = whole_number("graph", "depth", depth)
         self._links = CachedView(collection, self._read)
 

@@ -23,7 +23,7 @@ from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Hit, Stage
 from ringtrue.retrieve.channels.context import PassageRetriever
 from ringtrue.retrieve.channels.trigger import Trigger
-from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.documents import DocumentStore, inside, members
 from ringtrue.retrieve.fuse import Fusion, Lists
 from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import unobserved
@@ -223,8 +223,7 @@ def _known(value: Any, allowed: Sequence[str], default: str) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    members = value if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
-    return tuple(str(member) for member in members)
+    return tuple(str(member) for member in members(value))
 
 
 class Hooked:
@@ -299,6 +298,5 @@ def links_of(facts: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
     for table in tables:
         for kind in LINKS:
-            value = table.get(kind)
-            found |= {str(one) for one in (value if isinstance(value, list | tuple) else [value]) if one not in (None, "")}
+            found |= {str(one) for one in members(table.get(kind)) if one not in (None, "")}
     return found

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
-from ringtrue.records import Floats, Hit, Ints, Stage
+from ringtrue.records import Floats, Hit, Ints
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.encode.vectors import Cache
-from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
-from ringtrue.retrieve.protocol import Scope, check_k, plain, ranked
+from ringtrue.retrieve.index import Progress, StoredIndex
+from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
 
 PASSAGE = np.dtype([("row", "<i8"), ("number", "<i4"), ("entries", "<i4")])
 """A line of passages.bin: the document's row, the passage's number, how many lines of weights.bin are its own."""
@@ -64,12 +64,12 @@ class Postings:
             cut = np.partition(best[places], len(places) - k)[len(places) - k]
             places = places[best[places] >= cut]
         at = {self.ids[int(self.rows[self.starts[place]])]: place for place in places.tolist()}
-        hits = []
-        for rank, (doc_id, score) in enumerate(ranked(((doc_id, float(best[place])) for doc_id, place in at.items()), k=k), 1):
+        found = ranked(((doc_id, float(best[place])) for doc_id, place in at.items()), k=k)
+        chunks: dict[str, str] = {}
+        for doc_id, _ in found:
             start, end = self.starts[at[doc_id]], self.ends[at[doc_id]]
-            number = int(self.numbers[start + int(scores[start:end].argmax())])
-            hits.append(Hit(doc_id, score, f"{doc_id}:chunk:{number}", {name: rank}, None, (Stage(name, rank, score),)))
-        return hits
+            chunks[doc_id] = f"{doc_id}:chunk:{int(self.numbers[start + int(scores[start:end].argmax())])}"
+        return from_channel(name, found, chunks)
 
     def _inside(self, places: Ints, scope: Mapping[str, str], metadata: Mapping[str, Mapping[str, Any]]) -> Ints:
         """Return the documents that are still there, and within the scope where there is one."""
@@ -87,7 +87,6 @@ class Splade(StoredIndex[Postings]):
         self.model = Model.named(str(model))
         super().__init__(collection, f"splade-{self.model.key}")
         self.name = name
-        self._metadata = CachedView(collection, collection.metadata)
 
     @cached_property
     def cache(self) -> Cache:
@@ -143,7 +142,7 @@ class Splade(StoredIndex[Postings]):
         if not plain(text).strip() or not len(postings.rows):
             return []
         (row,) = self.model.run([text])
-        metadata = self._metadata() if wanted else {}
+        metadata = self.metadata() if wanted else {}
         return postings.answer(postings.scores(_entries(row)), k, self.name, wanted, metadata)
 
 

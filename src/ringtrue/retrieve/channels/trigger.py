@@ -7,39 +7,18 @@ script written without spaces is one word up to the next punctuation. Signs are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from unicodedata import category, normalize
 
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.index import CachedView
-from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain
+from ringtrue.retrieve.protocol import Scope, check_k, from_channel
+from ringtrue.retrieve.words import words_of
 
 Words = tuple[str, ...]
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text as triggers compare them.
-
-    >>> words_of("The User_ID, ＳＴＲＡẞＥ")
-    ['the', 'user', 'id', 'strasse']
-    """
-    text = plain(text)
-    if text.isascii():
-        return _ASCII_WORD.findall(text.casefold())
-    letters: list[str] = []
-    for sign in normalize("NFKC", normalize("NFKC", text).casefold()):
-        kind = category(sign)
-        if kind[0] in "LN" or (kind[0] == "M" and letters and letters[-1] != " "):
-            letters.append(sign)
-        elif kind != "Cf":  # invisible signs such as soft hyphens and joiners do not part a word
-            letters.append(" ")
-    return "".join(letters).split()
 
 
 @dataclass(frozen=True)

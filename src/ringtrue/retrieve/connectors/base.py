@@ -7,21 +7,24 @@ best first in any shape ``as_hits`` knows, and raises the errors of ``SearchFail
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from ringtrue import config
 from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit
 from ringtrue.retrieve.connectors.deciding import model, settled
-from ringtrue.retrieve.connectors.redact import redacted
 from ringtrue.retrieve.connectors.settings import Attempts, Seconds, check_settings
+from ringtrue.retrieve.connectors.web import redacted
 from ringtrue.retrieve.protocol import Scope, as_hits, check_k, plain
 
 PAUSE = 0.2
@@ -35,10 +38,26 @@ SecondsLeft = Callable[[], float]
 """The seconds left of one attempt; raises TimedOut when there are none."""
 
 
-def check_folder(who: str, folder: str | Path | None) -> None:
-    """Raise MissingInput for the folder of a program that is not there."""
-    if folder is not None and not Path(folder).is_dir():
-        raise MissingInput(f"{who}: there is no folder {folder}; name the one that the program runs in")
+class Kept(Generic[T]):
+    """What a connector keeps open between questions, such as a connection or a program."""
+
+    def __init__(self, close: Callable[[T], object]) -> None:
+        self.lock = threading.RLock()
+        self.value: T | None = None
+        self._process, self._close = os.getpid(), close
+
+    def get(self, open_: Callable[[], T]) -> T:
+        """Return what is kept, opened if there is none; threads share it."""
+        with self.lock:
+            if self.value is None:
+                self.value = open_()
+            return self.value
+
+    def end(self) -> None:
+        """Close it, unless it belongs to the process that this one was forked from."""
+        value, self.value = self.value, None
+        if value is not None and self._process == os.getpid():
+            self._close(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +83,12 @@ class Remote:
         """Settings travel to another process; connections, programs and answers that were kept do not."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
+    def refuse(self, *cases: tuple[object, str]) -> None:
+        """Raise InputError with the message of the first case that holds."""
+        for holds, message in cases:
+            if holds:
+                raise InputError(f"{self.name}: {message}")
+
     def tried(self, action: Callable[[], T]) -> T:
         """Return what an action returns; one that cannot reach the system or times out is tried again.
 
@@ -85,6 +110,20 @@ class Remote:
                 raise type(problem)(said) from (problem if safe == str(problem) else None)
         raise AssertionError("unreachable")
 
+    def kept(self, name: str, close: Callable[[T], object]) -> Kept[T]:
+        """Return what this process keeps open under a name; it is closed with the connector, or when nobody holds that."""
+        made = Kept(close)
+        found: Kept[T] = self.__dict__.setdefault(f"_kept_{name}_{os.getpid()}", made)  # of two threads, one wins
+        if found is made:
+            weakref.finalize(self, made.end)  # also runs when Python ends
+        return found
+
+    def close(self) -> None:
+        """Close what is kept open; the next question opens it again."""
+        for held in [value for value in self.__dict__.values() if isinstance(value, Kept)]:
+            with held.lock:
+                held.end()
+
     def deadline(self) -> SecondsLeft:
         """Start the clock of one attempt."""
         end = time.monotonic() + self.timeout
@@ -105,6 +144,11 @@ class Remote:
         """Return a secret from the environment variable a setting names, or None when the setting is empty."""
         return config.secret(variable) if variable else None
 
+    def login(self, user_env: str | None, password_env: str | None) -> tuple[str, str] | None:
+        """Return user and password of basic authentication, None if the settings name none."""
+        user, password = self.secret(user_env), self.secret(password_env)
+        return None if user is None or password is None else (user, password)
+
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show; here, what the environment variables that settings name hold."""
         # A user's name is no secret, and often a word that messages need.
@@ -115,6 +159,30 @@ class Remote:
         for variable in variables:
             with suppress(MissingInput):
                 yield self.secret(variable) or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program(Remote):
+    """A system that is a program which the connector starts."""
+
+    env: Sequence[str] = ()
+    """Names of environment variables that the program may see besides PATH, HOME and the like; all must be set."""
+    folder: str | Path | None = None
+    """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folder is not None and not Path(self.folder).is_dir():
+            raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that the settings name; raises MissingInput for one that is not set."""
+        return {name: value for name in self.env if (value := self.secret(name)) is not None}
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show: also what the program was told by its environment."""
+        yield from super().secrets()
+        yield from self._values(self.env)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,3 +279,82 @@ class Connector(Remote, ABC):
         """Raise InputError where this system cannot be asked for a scope; leaving it out would widen the answer in silence."""
         if scope:
             raise InputError(f"{self.name} cannot be searched within {dict(scope)}; search it without a scope")
+
+
+Row = dict[str, Any]
+"""``{"doc_id": …, "score": …, "chunk": …}``, as ``as_hits`` reads it."""
+MOST = 10_000
+"""Records that are fetched at most to find enough documents."""
+
+
+def _document(row: Row) -> Any:
+    return str(row["doc_id"])
+
+
+def enough(fetch: Callable[[int], list[Row]], k: int, *, document: Callable[[Row], Any] = _document) -> list[Row]:
+    """Return the best records of at least ``k`` documents, or of all there are; ``fetch(n)`` returns the best ``n`` records.
+
+    The best 10 records may be passages of 3 documents. Measuring recall at 10 on those 3 would blame the search for the cut.
+    ``document`` returns whose record a row is.
+    """
+    count = k
+    while True:
+        rows = fetch(count)
+        if len(rows) < count or len({document(row) for row in rows}) >= k or count >= MOST:
+            return rows
+        count = min(count * 4, max(MOST, k))
+
+
+def all_found(fetch: Callable[[Sequence[str], int], Sequence[str]], ids: Sequence[str], most: int) -> set[str]:
+    """Return which of these documents have records; ``fetch(ids, n)`` returns whose at most ``n`` of the records are."""
+    found: set[str] = set()
+    parts = [list(ids)]
+    while parts:
+        part = parts.pop()
+        count = most if len(part) > 1 else 1
+        documents = fetch(part, count)
+        found |= set(documents)
+        if len(documents) == count and len(part) > 1:  # so many passages that some documents may have been cut off
+            middle = len(part) // 2
+            parts += [part[:middle], part[middle:]]
+    return found
+
+
+def readings(value: object) -> tuple[str | int | float | bool, ...]:
+    """Return the stored values that read like a scope's value: metadata has types, a scope from a command line is text.
+
+    >>> readings("3"), readings("en"), readings("true")
+    (('3', 3, 3.0), ('en',), ('true', True))
+    """
+    if not isinstance(value, str):
+        return (value,) if isinstance(value, int | float) else (str(value),)
+    if value.lower() in ("true", "false"):
+        return value, value.lower() == "true"
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:
+            continue
+        # 007 is a name, not a number: only what a number would be written as is read as one.
+        if str(number) == value and number == number and abs(number) < 2**63:
+            return (value, number, float(number)) if isinstance(number, int) else (value, number)
+    return (value,)
+
+
+def within_scope(metadata: Mapping[str, Any], scope: Scope | None) -> bool:
+    """Return whether a record's metadata has the values of a scope, compared as text as everywhere in Ringtrue."""
+    return all(
+        name in metadata and any(str(metadata[name]) == str(reading) for reading in readings(value))
+        for name, value in (scope or {}).items()
+    )
+
+
+def field_of(record: Mapping[str, Any], name: str, who: str, setting: str) -> Any:
+    """Return a field of a record by its name or dotted path; raises BadAnswer naming the fields there are."""
+    value: Any = record
+    for part in (name,) if name in record else name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            there = ", ".join(f"'{key}'" for key in list(record)[:8]) or "none"
+            raise BadAnswer(f"{who} answered a record without the field '{name}' that {setting}= names; its fields are {there}")
+        value = value[part]
+    return value

@@ -8,12 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.connectors.base import Row, SecondsLeft, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Rule, Text, Url
-from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.web import call
-from ringtrue.retrieve.connectors.writing import Mark, Planted, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope
 
 Name = Annotated[Text, Rule(lambda name: name not in (".", ".."), "a name")]
@@ -93,41 +91,30 @@ class Chroma(VectorConnector):
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         vectors = self.document_vectors(documents)
-        metadata: list[dict[str, Any]] = [
-            ({self.document: document.id} if self.document else {})
-            | {name: scalar(value) for name, value in self.record(document).items()}
-            for document in documents
-        ]
+        metadata = [self.record(document, self.document, scalars=True) for document in documents]
         texts, ids = [document.whole for document in documents], [document.id for document in documents]
         left = self.deadline()
         found = self._described(left)
         self.check_size(found.dimension, vectors[0])
         # A field that is no longer written would stay: an upsert adds to the metadata that is there.
         if old := [doc_id for doc_id in ids if doc_id in there]:
-            self._call("POST", f"{quote(found.id, safe='')}/delete", left, {"ids": old})
+            self._post(found, "delete", left, {"ids": old})
         body = {"ids": ids, "embeddings": vectors, "documents": texts, "metadatas": metadata}
-        self._call("POST", f"{quote(found.id, safe='')}/upsert", left, body)
+        self._post(found, "upsert", left, body)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         left = self.deadline()
-        self._call("POST", f"{quote(self._described(left).id, safe='')}/delete", left, {"ids": list(ids)})
+        self._post(self._described(left), "delete", left, {"ids": list(ids)})
 
     def _got(self, wanted: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return the metadata of records by their ids."""
         left = self.deadline()
-        place = f"{quote(self._described(left).id, safe='')}/get"
+        collection = self._described(left)
         found: dict[str, Mapping[str, Any]] = {}
         while True:
             asked = {**wanted, "include": ["metadatas"], "limit": PAGE, "offset": len(found)}
-            answer = self._call("POST", place, left, asked)
-            try:
-                page = {str(key): metadata or {} for key, metadata in zip(answer["ids"], answer["metadatas"], strict=True)}
-            except (TypeError, KeyError, ValueError) as problem:
-                raise BadAnswer(
-                    f"{self.name} answered {answer!r:.60}, which has no ids and metadatas of one length; "
-                    "check that the url is Chroma's"
-                ) from problem
-            found |= page
+            page = self._records(self._post(collection, "get", left, asked), ("ids", "metadatas"))
+            found |= {str(key): metadata or {} for key, metadata in page}
             if len(page) < PAGE:
                 return found
 
@@ -138,9 +125,9 @@ class Chroma(VectorConnector):
             question["where"] = where
 
         def fetch(count: int) -> list[Row]:
-            path = f"{quote(found.id, safe='')}/query"
-            answer = self._call("POST", path, left, {**question, "n_results": count})
-            return [self._row(found.space, *record) for record in self._records(answer)]
+            answer = self._post(found, "query", left, {**question, "n_results": count})
+            records = self._records(answer, ("ids", "distances", "metadatas"), question=0)
+            return [self._row(found.space, *record) for record in records]
 
         return enough(fetch, k)
 
@@ -166,14 +153,14 @@ class Chroma(VectorConnector):
             raise BadAnswer(f"{self.name} measures by {space!r:.40}, which is not known here; known are {', '.join(SPACES)}")
         return str(space)
 
-    def _records(self, answer: Any) -> Iterable[tuple[Any, Any, Any]]:
-        """Return (id, distance, metadata) of every record of the one question asked."""
+    def _records(self, answer: Any, names: Sequence[str], *, question: int | None = None) -> list[tuple[Any, ...]]:
+        """Return these values of every record in an answer, or in its part about one question."""
         try:
-            ids, distances, metadata = (answer[key][0] for key in ("ids", "distances", "metadatas"))
-            return list(zip(ids, distances, metadata, strict=True))
+            columns = [answer[name] if question is None else answer[name][question] for name in names]
+            return list(zip(*columns, strict=True))
         except (TypeError, KeyError, IndexError, ValueError) as problem:
             raise BadAnswer(
-                f"{self.name} answered {answer!r:.60}, which has no ids, distances and metadatas of one length; "
+                f"{self.name} answered {answer!r:.60}, which has no {', '.join(names[:-1])} and {names[-1]} of one length; "
                 "check that the url is Chroma's"
             ) from problem
 
@@ -197,6 +184,9 @@ class Chroma(VectorConnector):
             same = [{name: {"$eq": reading}} for reading in readings(value)]
             clauses.append(same[0] if len(same) == 1 else {"$or": same})
         return None if not clauses else clauses[0] if len(clauses) == 1 else {"$and": clauses}
+
+    def _post(self, found: ChromaCollection, action: str, left: SecondsLeft, json: Any) -> Any:
+        return self._call("POST", f"{quote(found.id, safe='')}/{action}", left, json)
 
     def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
         token = self.secret(self.token_env)

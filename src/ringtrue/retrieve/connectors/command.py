@@ -27,10 +27,8 @@ import os
 import selectors
 import signal
 import subprocess
-import threading
 import time
-import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
@@ -38,9 +36,9 @@ from typing import Any, ClassVar, Literal
 
 from ringtrue import traffic
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.base import check_folder
+from ringtrue.retrieve.connectors.base import Program
 from ringtrue.retrieve.connectors.deciding import words
-from ringtrue.retrieve.connectors.redact import one_line, redacted
+from ringtrue.retrieve.connectors.web import one_line, redacted
 from ringtrue.retrieve.connectors.writing import Mark, Planted, WritingConnector
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -55,7 +53,7 @@ TAIL = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(WritingConnector):
+class Command(Program, WritingConnector):
     """A program that answers JSON lines."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
@@ -67,10 +65,6 @@ class Command(WritingConnector):
     """Program and arguments, ``["python", "search.py"]``; no shell reads them."""
     mode: Literal["resident", "once"] = "resident"
     """'resident' keeps one process for all questions, 'once' starts one for each."""
-    env: Sequence[str] = ()
-    """Names of further environment variables that it may see; all must be set."""
-    folder: str | Path | None = None
-    """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
     plant: Sequence[str] = field(default=(), repr=False)
     """Program and arguments that write documents, with the same env and folder; without it nothing is written."""
 
@@ -78,7 +72,6 @@ class Command(WritingConnector):
         super().__post_init__()
         if not self.command or not self.command[0].strip():
             raise InputError(f"{self.name}: command is empty; write program and arguments like ['python', 'search.py']")
-        check_folder(self.name, self.folder)
 
     def deciding(self) -> dict[str, Any]:
         return super().deciding() | {"command": words(self.command, self.folder)}
@@ -87,20 +80,17 @@ class Command(WritingConnector):
         """Return the hits of one answer line; a blank question is asked like any other."""
         wanted = {name: plain(str(value)) for name, value in (scope or {}).items()}
         line = dumps({"text": text, "k": k, "scope": wanted}).encode() + b"\n"
-        answer = self._good(self._resident(line) if self.mode == "resident" else self._once(line))
+        answer = self._resident(line) if self.mode == "resident" else self._once(line)
         hits = answer.get("hits")
         if not isinstance(hits, list):
-            keys = self._safe(", ".join(map(repr, list(answer)[:8]))) or "nothing"
             raise BadAnswer(
-                f"{self.name} wrote an object with {keys:.80} but no list 'hits'; write {{'hits': […]}} or {{'error': …}}"
+                f"{self.name} wrote {self._keys(answer)} but no list 'hits'; write {{'hits': […]}} or {{'error': …}}"
             )
         return hits
 
-    def _good(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        if "error" in answer:
-            said = self._safe(str(answer["error"]))
-            raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
-        return answer
+    def _keys(self, answer: Mapping[str, Any]) -> str:
+        keys = self._safe(", ".join(map(repr, list(answer)[:8]))) or "nothing"
+        return f"an object with {keys:.80}"
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
         if not self.plant:
@@ -139,63 +129,45 @@ class Command(WritingConnector):
     def _done(self, order: Mapping[str, Any]) -> None:
         answer = self._order(order)
         if answer.get("ok") is not True:
-            keys = self._safe(", ".join(map(repr, list(answer)[:8]))) or "nothing"
-            raise BadAnswer(f"{self.name}: plant wrote an object with {keys:.80}; write {{'ok': true}} or {{'error': …}}")
+            raise BadAnswer(f"{self.name}: plant wrote {self._keys(answer)}; write {{'ok': true}} or {{'error': …}}")
 
     def _order(self, order: Mapping[str, Any]) -> Mapping[str, Any]:
         writer: Command = self.__dict__.setdefault("_writer", replace(self, command=self.plant, plant=(), mode="resident"))
-        return self._good(writer._resident(dumps(order, default=str).encode() + b"\n"))
+        return writer._resident(dumps(order, default=str).encode() + b"\n")
 
     def close(self) -> None:
-        """End the resident processes, and that which writes; the next question starts another."""
-        for held in [one for one in self.__dict__.values() if isinstance(one, _ProcessHolder) and one.owner == os.getpid()]:
-            with held.lock:
-                held.end()
+        """End the resident programs, and that which writes; the next question starts another."""
+        super().close()
         writer: Command | None = self.__dict__.pop("_writer", None)
         if writer is not None:
             writer.close()
-
-    def secrets(self) -> Iterator[str]:
-        """Yield what no message may show: what the program was told by its environment."""
-        yield from super().secrets()
-        yield from self._values(self.env)
 
     def _safe(self, text: str) -> str:
         """Return what the program wrote for a message; it must come here before it is cut, or half a secret may remain."""
         return one_line(redacted(text, self.secrets()))
 
-    def _held(self) -> _ProcessHolder:
-        """Return the resident program of this process and kind of traffic.
-
-        After a fork, two processes must not read the answers of one program, and what it logs is marked by its environment.
-        """
-        made = _ProcessHolder()
-        held: _ProcessHolder = self.__dict__.setdefault(f"_held_{made.owner}_{traffic.current()}", made)
-        if held is made:
-            weakref.finalize(self, held.end)  # also runs when Python ends
-        return held
-
     def _resident(self, line: bytes) -> Mapping[str, Any]:
-        held = self._held()
+        # What a program logs is marked by its environment, so each kind of traffic has a program of its own.
+        held = self.kept(f"program_{traffic.current()}", _Process.kill)
         with held.lock:
             end = time.monotonic() + self.timeout  # waiting for other threads' questions is not its fault
-            if held.process is not None and held.process.ended():
+            if held.value is not None and held.value.ended():
                 held.end()
-            process = held.process = held.process or self._start()
+            process = held.get(self._start)
             try:
                 self._check_quiet(process)
-                answer = self._parsed(self._whole(process, process.line(line, end)))
+                answer = self._parsed(self._whole(process, process.ask(line, end)))
                 self._check_quiet(process)
             except BaseException:  # what it writes next would be taken for the answer to another question
                 held.end()
                 raise
-            return answer
+        return self._good(answer)
 
     def _once(self, line: bytes) -> Mapping[str, Any]:
         end = time.monotonic() + self.timeout
         process = self._start()
         try:
-            answer = self._whole(process, process.everything(line, end))
+            answer = self._whole(process, process.ask(line, end, last=True))
             code = process.code(end)
             if code is None:
                 raise TimedOut(
@@ -204,10 +176,16 @@ class Command(WritingConnector):
             if code != 0:
                 raise BadAnswer(f"{self.name} ended with {_code(code)}{self._said(process)}; mend what it complains about")
             if b"\n" in answer.strip():
-                raise BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
-            return self._parsed(answer)
+                raise self._second_line()
+            return self._good(self._parsed(answer))
         finally:
             process.kill()
+
+    def _good(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "error" in answer:
+            said = self._safe(str(answer["error"]))
+            raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
+        return answer
 
     def _start(self) -> _Process:
         environment = self._environment()
@@ -223,7 +201,7 @@ class Command(WritingConnector):
             ) from None
 
     def _environment(self) -> dict[str, str]:
-        found = {name: value for name in self.env if (value := self.secret(name)) is not None}
+        found = self.environment()
         for name in ALWAYS:
             with contextlib.suppress(MissingInput):  # a service may run without HOME
                 found[name] = self.secret(name) or ""
@@ -231,7 +209,10 @@ class Command(WritingConnector):
 
     def _check_quiet(self, process: _Process) -> None:
         if process.leftover():
-            raise BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
+            raise self._second_line()
+
+    def _second_line(self) -> BadAnswer:
+        return BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
 
     def _whole(self, process: _Process, answer: bytes) -> bytes:
         """Return an answer that is whole; raises BadAnswer, Unreachable or TimedOut by what became of the program."""
@@ -265,20 +246,6 @@ class Command(WritingConnector):
         return answer
 
 
-class _ProcessHolder:
-    """The resident program of one connector in one process, and who may speak to it."""
-
-    def __init__(self) -> None:
-        self.owner = os.getpid()
-        self.lock = threading.Lock()
-        self.process: _Process | None = None
-
-    def end(self) -> None:
-        if self.process is not None and self.owner == os.getpid():
-            process, self.process = self.process, None
-            process.kill()
-
-
 class _Process:
     """Standard input, output and error of one program; nothing here waits longer than it is told."""
 
@@ -296,15 +263,16 @@ class _Process:
         self.at_end = False
         """True when its standard output was closed."""
 
-    def line(self, question: bytes, end: float) -> bytes:
-        """Write a question and return the next line; without a line end when the program ended or the time was over."""
-        self._exchange(question, end, last=False)
-        return self._taken(self._written.find(b"\n") + 1 or len(self._written))
+    def ask(self, question: bytes, end: float, *, last: bool = False) -> bytes:
+        """Write a question and return the next line, without a line end if the program ended or the time was over.
 
-    def everything(self, question: bytes, end: float) -> bytes:
-        """Write a question, close standard input and return all that is written until the end or until the time is over."""
-        self._exchange(question, end, last=True)
-        return self._taken(len(self._written))
+        After the ``last`` question standard input is closed, and all that is written until the end is returned.
+        """
+        self._exchange(question, end, last=last)
+        count = len(self._written) if last else self._written.find(b"\n") + 1 or len(self._written)
+        taken = bytes(self._written[:count])
+        del self._written[:count]
+        return taken
 
     def leftover(self) -> bool:
         """True when something was written that nobody asked for."""
@@ -337,11 +305,6 @@ class _Process:
         for file in self._pipes:
             with contextlib.suppress(OSError):
                 file.close()
-
-    def _taken(self, count: int) -> bytes:
-        taken = bytes(self._written[:count])
-        del self._written[:count]
-        return taken
 
     def _exchange(self, question: bytes, end: float, *, last: bool) -> None:
         left = memoryview(question)

@@ -16,7 +16,7 @@ If a search has no such scope, the part of the template that asks for it is left
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
@@ -25,13 +25,10 @@ from ringtrue.errors import BadAnswer, InputError, nearest
 from ringtrue.retrieve.connectors.base import SecondsLeft
 from ringtrue.retrieve.connectors.deciding import template
 from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
-from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.settings import Url
-from ringtrue.retrieve.connectors.template import QUESTION as _PLACE
-from ringtrue.retrieve.connectors.template import filled, places, texts
+from ringtrue.retrieve.connectors.settings import QUESTION as _PLACE
+from ringtrue.retrieve.connectors.settings import Url, filled, places, texts
 from ringtrue.retrieve.connectors.web import call, keys_of
 from ringtrue.retrieve.connectors.writing import PLACE
-from ringtrue.retrieve.protocol import Scope
 
 _LOOKS_LIKE_ONE = re.compile(r"\{[A-Za-z_][\w.]*\}")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -43,6 +40,7 @@ class Http(MappedConnector):
 
     ASIDE: ClassVar[frozenset[str]] = MappedConnector.ASIDE | {"headers", "token_header", "token_prefix"}
     TELLING: ClassVar[str] = "say which request shows one, lookup = {url = 'https://…/documents/{id}', source_hash = 'path'}"
+    WRITTEN_IN: ClassVar[str] = "body or params"
     REQUEST: ClassVar[tuple[str, ...]] = ("url", "method", "body", "params")
     FILLED: ClassVar[tuple[str, ...]] = ("body", "params")
     EXAMPLE: ClassVar[str] = "{url = 'https://…/documents/{id}', method = 'PUT', body = {text = '{text}'}}"
@@ -75,23 +73,25 @@ class Http(MappedConnector):
         super().__post_init__()
         if not self.method:
             object.__setattr__(self, "method", "GET" if self.body is None else "POST")
-        if self.method == "GET" and self.body is not None:
-            raise InputError(f"{self.name}: a GET has no body; write it as params, or method = 'POST'")
-        if (self.user_env is None) != (self.password_env is None):
-            raise InputError(f"{self.name}: only one of user_env and password_env is given; give both or none")
-        if self.user_env and self.token_env and self.token_header.lower() == "authorization":
-            raise InputError(f"{self.name}: token_env and user_env would both fill Authorization; give one of them")
         written = list(texts([self.body, self.params]))
-        for text in written:
-            if _LOOKS_LIKE_ONE.fullmatch(text) and not _PLACE.fullmatch(text):
-                known = nearest(text, ["{text}", "{k}", "{scope.NAME}"])
-                raise InputError(f"{self.name}: unknown placeholder {text!r}; did you mean {known}?")
-            if "{text}" in text and "{scope." in text:
-                raise InputError(f"{self.name}: {text!r:.60} mixes the question with a scope; write them as two values")
-        if not any("{text}" in text for text in written):
-            raise InputError(
-                f"{self.name}: '{{text}}' is missing, the question would not be asked; write it into body or params"
-            )
+        unknown = next((text for text in written if _LOOKS_LIKE_ONE.fullmatch(text) and not _PLACE.fullmatch(text)), "")
+        known = nearest(unknown, ["{text}", "{k}", "{scope.NAME}"])
+        mixed = next((text for text in written if "{text}" in text and "{scope." in text), "")
+        both = self.user_env and self.token_env and self.token_header.lower() == "authorization"
+        self.refuse(
+            (self.method == "GET" and self.body is not None, "a GET has no body; write it as params, or method = 'POST'"),
+            (
+                (self.user_env is None) != (self.password_env is None),
+                "only one of user_env and password_env is given; give both or none",
+            ),
+            (both, "token_env and user_env would both fill Authorization; give one of them"),
+            (unknown, f"unknown placeholder {unknown!r}; did you mean {known}?"),
+            (mixed, f"{mixed!r:.60} mixes the question with a scope; write them as two values"),
+            (
+                not any("{text}" in text for text in written),
+                "'{text}' is missing, the question would not be asked; write it into body or params",
+            ),
+        )
 
     def check_request(self, setting: str, request: Request) -> None:
         if not isinstance(request.get("url"), str) or not request["url"].startswith(("http://", "https://")):
@@ -103,18 +103,13 @@ class Http(MappedConnector):
     def deciding(self) -> dict[str, Any]:
         return super().deciding() | {"body": template(self.body), "params": template(self.params)}
 
-    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
-        """Return the mapped hits of one request; a blank question is not asked, since most endpoints refuse it."""
-        wanted = self.asked_for(scope, [self.body, self.params], "body or params")
-        if not text.strip():
-            return []
+    @property
+    def templates(self) -> Any:
+        return [self.body, self.params]
+
+    def answering(self) -> Callable[[Mapping[str, Any]], Any]:
         left = self.deadline()
-
-        def fetch(count: int) -> list[Row]:
-            sent = _filled(self.body, self.params, {"text": text, "k": count, **wanted}, _PLACE)
-            return self.rows(self.request(self.method, self.url, left, **sent))
-
-        return enough(fetch, k) if self.chunk and "k" in places([self.body, self.params]) else fetch(k)
+        return lambda values: self.request(self.method, self.url, left, **_filled(self.body, self.params, values, _PLACE))
 
     def listed(self, answer: Any) -> Any:
         if self.null_is_empty and at(answer, self.hits, self.name, "the answer", default=None) is None:
@@ -124,13 +119,12 @@ class Http(MappedConnector):
     def request(self, method: str, url: str, left: SecondsLeft, **sent: Any) -> Any:
         """Return what a request with the credentials gets in the seconds left; raises SearchFailed."""
         token = self.secret(self.token_env)
-        user, password = self.secret(self.user_env), self.secret(self.password_env)
         return call(
             self.name,
             method,
             url,
             headers={**(self.headers or {}), **({self.token_header: self.token_prefix + token} if token else {})},
-            auth=None if user is None or password is None else (user, password),
+            auth=self.login(self.user_env, self.password_env),
             timeout=round(left(), 2) or 0.01,
             ca_file=self.ca_file,
             secrets=self.secrets(),

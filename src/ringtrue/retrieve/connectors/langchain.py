@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited
-from ringtrue.retrieve.connectors.passages import Row
+from ringtrue.retrieve.connectors.base import Row
+from ringtrue.retrieve.connectors.objects import ObjectConnector, asked, awaited
 from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope
 
@@ -25,19 +25,16 @@ class LangChain(ObjectConnector):
     A retriever's documents have no scores unless ``score`` names the metadata field that holds them.
     """
 
+    ANSWERING: ClassVar[tuple[str, ...]] = ("invoke", "ainvoke", "similarity_search")
+    KINDS: ClassVar[str] = (
+        "a retriever nor a vector store of LangChain; give something with invoke(text) or similarity_search(text, k=…)"
+    )
     TELLING: ClassVar[str] = "take a vector store that has get_by_ids, or connect to the store itself"
 
     score: str | None = None
     """The metadata field of a retriever's documents that holds their score."""
     filter: Literal["dict"] | Callable[[Scope], Any] | None = field(default=None, hash=False)
     """How a scope becomes the store's ``filter=``: 'dict' for {field: value}, or in Python a function from scope to filter."""
-
-    def check(self, target: Any) -> None:
-        if not any(callable(getattr(target, name, None)) for name in ("invoke", "ainvoke", "similarity_search")):
-            raise InputError(
-                f"{self.name}: {type(target).__name__} is neither a retriever nor a vector store of LangChain; "
-                "give something with invoke(text) or similarity_search(text, k=…)"
-            )
 
     def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
         if callable(getattr(target, "similarity_search", None)):
@@ -46,7 +43,7 @@ class LangChain(ObjectConnector):
                 options["filter"] = self._filter(scope)
             return (lambda text: self._stored(target, text, options)), self.pass_k
         target, told = self._copied(target, count, scope)
-        return (lambda text: _invoked(target, text)), told
+        return (lambda text: asked(target, "invoke", text)), told
 
     def _copied(self, target: Any, count: int, scope: Scope | None) -> tuple[Any, bool]:
         """Return a copy of a retriever that is set to ``count`` and scope where it has such settings; else itself."""
@@ -86,20 +83,14 @@ class LangChain(ObjectConnector):
         return self.filter(scope) if callable(self.filter) else dict(scope)
 
     def row(self, item: Any) -> Row:
-        document, score = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        score = item[1] if isinstance(item, tuple) and len(item) == 2 else None
         metadata = self.metadata(item)
         if score is None and self.score is not None:
             score = metadata.get(self.score)
-        return self.named(getattr(document, "id", None), metadata, score)
+        return self.named(getattr(self.record_in(item), "id", None), metadata, score)
 
-    def metadata(self, item: Any) -> Mapping[str, Any]:
-        document = item[0] if isinstance(item, tuple) and item else item
-        metadata = getattr(document, "metadata", None)
-        if not isinstance(metadata, Mapping):
-            raise BadAnswer(
-                f"{self.name} returned {type(document).__name__} where a document is due; return documents with metadata"
-            )
-        return metadata
+    def record_in(self, item: Any) -> Any:
+        return item[0] if isinstance(item, tuple) and item else item
 
     def _store(self) -> Any:
         """Return what documents can be added to and deleted from: the vector store, also that of its retriever; else None."""
@@ -116,10 +107,6 @@ class LangChain(ObjectConnector):
                 f"{self.name}: {kind} has no add_documents and delete; give the vector store itself to write into it"
             )
 
-    def resolves(self) -> bool:
-        # By an id of the documents' own; where their metadata names the document, no store can be asked for it.
-        return self.document is None and self.looks_up()
-
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         return set(self._by_ids(doc_ids))
 
@@ -127,13 +114,7 @@ class LangChain(ObjectConnector):
         store = self._store()
         if not callable(getattr(store, "get_by_ids", None)):
             return False
-        try:
-            self.tried(lambda: self.within(lambda: store.get_by_ids([])))
-        except BadAnswer as problem:  # the method of the base class, which only says that there is none
-            if isinstance(problem.__cause__, NotImplementedError):
-                return False
-            raise
-        return True
+        return self.implements(lambda: store.get_by_ids([]))
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         return {doc_id: self.mark_of(metadata) for doc_id, metadata in self._by_ids(ids).items()}
@@ -147,7 +128,10 @@ class LangChain(ObjectConnector):
         store, make = self._store(), import_module("langchain_core.documents").Document
         ids = [document.id for document in documents]
         old = [doc_id for doc_id in ids if doc_id in there]
-        made = [make(id=item.id, page_content=item.whole, metadata=self._own(item) | self.record(item)) for item in documents]
+        made = [
+            make(id=item.id, page_content=item.whole, metadata=self.record(item, self.document, self.chunk))
+            for item in documents
+        ]
 
         def add() -> None:
             if old:
@@ -156,20 +140,6 @@ class LangChain(ObjectConnector):
 
         self.within(add)
 
-    def _own(self, document: Planted) -> dict[str, Any]:
-        return {name: document.id for name in (self.document, self.chunk) if name}
-
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         store = self._store()
         self.within(lambda: store.delete(list(ids)))
-
-
-def _invoked(retriever: Any, text: str) -> Any:
-    """Ask a retriever; one that only answers asynchronously is asked so."""
-    if callable(getattr(retriever, "invoke", None)):
-        try:
-            return retriever.invoke(text)
-        except NotImplementedError:
-            if not callable(getattr(retriever, "ainvoke", None)):
-                raise
-    return retriever.ainvoke(text)

@@ -9,9 +9,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
 
-from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.objects import ObjectConnector
-from ringtrue.retrieve.connectors.passages import Row
+from ringtrue.errors import InputError
+from ringtrue.retrieve.connectors.base import Row
+from ringtrue.retrieve.connectors.objects import ObjectConnector, asked
 from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope
 
@@ -26,15 +26,10 @@ class LlamaIndex(ObjectConnector):
     The document is the one a node was cut from (``ref_doc_id``), else the node; the node names the passage.
     """
 
+    ANSWERING: ClassVar[tuple[str, ...]] = ("retrieve", "aretrieve", "as_retriever")
+    KINDS: ClassVar[str] = "a retriever nor an index of LlamaIndex; give something with retrieve(text) or as_retriever()"
     ONE_BY_ONE: ClassVar[bool] = True
     TELLING: ClassVar[str] = "take an index that keeps its documents (ref_doc_info), or connect to the store itself"
-
-    def check(self, target: Any) -> None:
-        if not any(callable(getattr(target, name, None)) for name in ("retrieve", "aretrieve", "as_retriever")):
-            raise InputError(
-                f"{self.name}: {type(target).__name__} is neither a retriever nor an index of LlamaIndex; "
-                "give something with retrieve(text) or as_retriever()"
-            )
 
     def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
         if callable(getattr(target, "as_retriever", None)):
@@ -45,10 +40,10 @@ class LlamaIndex(ObjectConnector):
         limit = next((name for name in _LIMITS if hasattr(made, name)), None) if self.pass_k else None
         if limit is not None:
             setattr(made, limit, count)
-        return (lambda text: _retrieved(made, text)), limit is not None
+        return (lambda text: asked(made, "retrieve", text)), limit is not None
 
     def row(self, item: Any) -> Row:
-        node = _node(item)
+        node = self.record_in(item)
         metadata, own = self.metadata(item), getattr(node, "node_id", None)
         row = self.named(own, metadata, getattr(item, "score", None))
         if self.document is None:
@@ -56,11 +51,8 @@ class LlamaIndex(ObjectConnector):
             row.setdefault("chunk", own)
         return row
 
-    def metadata(self, item: Any) -> Mapping[str, Any]:
-        metadata = getattr(_node(item), "metadata", None)
-        if not isinstance(metadata, Mapping):
-            raise BadAnswer(f"{self.name} returned {type(item).__name__} where a node is due; return nodes with metadata")
-        return metadata
+    def record_in(self, item: Any) -> Any:
+        return getattr(item, "node", item)
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
         super().check_plant(documents)
@@ -75,30 +67,21 @@ class LlamaIndex(ObjectConnector):
                 f"write {self.document} = '{{id}}' into plant"
             )
 
-    def resolves(self) -> bool:
-        return self.document is None and self.looks_up()
-
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        return set(self._sources()) & set(doc_ids)
+        return set(self.within(self._sources)) & set(doc_ids)
 
     def looks_up(self) -> bool:
         if not hasattr(type(self.target()), "ref_doc_info"):  # to ask the object itself would be to read it
             return False
-        try:
-            return self._sources() is not None
-        except BadAnswer as problem:  # stores that keep the texts themselves do not tell
-            if isinstance(problem.__cause__, NotImplementedError):
-                return False
-            raise
+        return self.implements(self._sources)
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        there = self._sources()
+        there = self.within(self._sources)
         return {doc_id: self.mark_of(there[doc_id]) for doc_id in ids if doc_id in there}
 
     def _sources(self) -> dict[str, Mapping[str, Any]]:
         """Return the metadata of every document that nodes were cut from."""
-        target = self.target()
-        found = self.within(lambda: target.ref_doc_info)
+        found = self.target().ref_doc_info
         return {str(doc_id): getattr(info, "metadata", None) or {} for doc_id, info in found.items()}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
@@ -121,21 +104,6 @@ class LlamaIndex(ObjectConnector):
             self.within(partial(index.delete_ref_doc, doc_id, delete_from_docstore=True))
 
 
-def _node(item: Any) -> Any:
-    return getattr(item, "node", item)
-
-
 def _filters(scope: Scope) -> Any:
     library = import_module("llama_index.core.vector_stores")
     return library.MetadataFilters(filters=[library.MetadataFilter(key=key, value=value) for key, value in scope.items()])
-
-
-def _retrieved(retriever: Any, text: str) -> Any:
-    """Ask a retriever; one that only answers asynchronously is asked so."""
-    if callable(getattr(retriever, "retrieve", None)):
-        try:
-            return retriever.retrieve(text)
-        except NotImplementedError:
-            if not callable(getattr(retriever, "aretrieve", None)):
-                raise
-    return retriever.aretrieve(text)

@@ -7,15 +7,15 @@ A path such as ``results.0.items`` leads through objects and lists. Documents ar
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError, nearest
-from ringtrue.retrieve.connectors.passages import Row
-from ringtrue.retrieve.connectors.template import places, texts
+from ringtrue.retrieve.connectors.base import Row, enough
+from ringtrue.retrieve.connectors.settings import asked_for, places, texts
 from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant, no_mark
-from ringtrue.retrieve.protocol import Scope, plain
+from ringtrue.retrieve.protocol import Scope
 
 Request = Mapping[str, Any]
 """A request with placeholders, as ``plant``, ``unplant`` and ``lookup`` hold it."""
@@ -26,6 +26,8 @@ class MappedConnector(WritingConnector):
     """A search whose answer is JSON; settings say where the hits are in it."""
 
     ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"title", "text"}
+    WRITTEN_IN: ClassVar[str]
+    """The names of the settings that a question is filled into."""
     REQUEST: ClassVar[tuple[str, ...]] = ()
     """The parts of a request."""
     FILLED: ClassVar[tuple[str, ...]] = ()
@@ -79,14 +81,26 @@ class MappedConnector(WritingConnector):
     def sent(self, request: Request, values: Mapping[str, Any], *, absent: Any = ...) -> Any:
         """Return the answer to a request with its placeholders filled; ``absent`` if the system says that it has no such."""
 
-    def asked_for(self, scope: Scope | None, templates: Any, where: str) -> dict[str, str]:
-        """Return the placeholders of a scope with their values; raises InputError for one that the templates lack."""
-        wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
-        offered = places(templates)
-        for name in wanted:
-            if name not in offered:
-                raise InputError(f"{self.name} cannot be searched within '{name[6:]}'; write '{{{name}}}' into its {where}")
-        return wanted
+    @property
+    @abstractmethod
+    def templates(self) -> Any:
+        """The settings that a question is filled into."""
+
+    @abstractmethod
+    def answering(self) -> Callable[[Mapping[str, Any]], Any]:
+        """Return what asks once for an answer, with the values of the placeholders; the time of the attempt begins now."""
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
+        """Return the mapped hits; a blank question is not asked, since most systems refuse it."""
+        wanted = asked_for(self.name, scope, self.templates, self.WRITTEN_IN)
+        if not text.strip():
+            return []
+        answer = self.answering()
+
+        def fetch(count: int) -> list[Row]:
+            return self.rows(answer({"text": text, "k": count, **wanted}))
+
+        return enough(fetch, k) if self.chunk and "k" in places(self.templates) else fetch(k)
 
     # Hits
 

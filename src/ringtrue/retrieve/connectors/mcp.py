@@ -25,25 +25,19 @@ import os
 import ssl
 import tempfile
 import threading
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, RingtrueError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import SecondsLeft, check_folder
+from ringtrue.retrieve.connectors.base import Kept, Program, SecondsLeft
 from ringtrue.retrieve.connectors.deciding import template, words
 from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
-from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.redact import one_line, redacted
-from ringtrue.retrieve.connectors.settings import Seconds, Text, Url
-from ringtrue.retrieve.connectors.template import filled, places
-from ringtrue.retrieve.connectors.web import words_of
+from ringtrue.retrieve.connectors.settings import Seconds, Text, Url, filled, places
+from ringtrue.retrieve.connectors.web import one_line, redacted, words_of
 from ringtrue.retrieve.connectors.writing import PLACE
 from ringtrue.retrieve.library import library
-from ringtrue.retrieve.protocol import Scope
 
 _GRACE = 10.0
 """Seconds that the end of a session may take: the SDK waits 2, then terminates, then kills the server's process group."""
@@ -54,7 +48,7 @@ _CLOSED, _TIMED_OUT = -32000, -32001
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mcp(MappedConnector):
+class Mcp(Program, MappedConnector):
     """A tool of an MCP server."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
@@ -62,6 +56,7 @@ class Mcp(MappedConnector):
     TELLING: ClassVar[str] = (
         "say which tool shows one, lookup = {tool = '…', arguments = {id = '{id}'}, source_hash = 'path in its answer'}"
     )
+    WRITTEN_IN: ClassVar[str] = "arguments"
     REQUEST: ClassVar[tuple[str, ...]] = ("tool", "arguments")
     FILLED: ClassVar[tuple[str, ...]] = ("arguments",)
     EXAMPLE: ClassVar[str] = "{tool = '…', arguments = {id = '{id}', text = '{text}'}}"
@@ -72,10 +67,6 @@ class Mcp(MappedConnector):
     """Program that is the server, with or without its arguments; no shell reads it."""
     args: Sequence[str] = field(default=(), repr=False)
     """Further arguments of the program."""
-    env: Sequence[str] = ()
-    """Names of environment variables that the program may see besides PATH, HOME and the like; all must be set."""
-    folder: str | Path | None = None
-    """Where the program runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
     url: Url | None = field(default=None, repr=False)
     """Address of a server that runs already, instead of a command."""
     token_env: str | None = None
@@ -95,15 +86,19 @@ class Mcp(MappedConnector):
         super().__post_init__()
         if isinstance(self.command, str):
             object.__setattr__(self, "command", (self.command,) if self.command else ())
-        if bool(self.command) == bool(self.url):
-            raise InputError(f"{self.name}: a server is reached by command or by url; write one of the two")
-        if self.url and (self.args or self.env or self.folder is not None):
-            raise InputError(f"{self.name}: args, env and folder belong to a command, not to a url; leave them out")
-        check_folder(self.name, self.folder)
-        if self.command and (self.token_env or self.ca_file):
-            raise InputError(f"{self.name}: token_env and ca_file belong to a url; name the variables of a command in env")
-        if "text" not in places(self.arguments):
-            raise InputError(f"{self.name}: '{{text}}' is missing, the question would not be asked; write it into arguments")
+        misplaced = self.url and (self.args or self.env or self.folder is not None)
+        self.refuse(
+            (bool(self.command) == bool(self.url), "a server is reached by command or by url; write one of the two"),
+            (misplaced, "args, env and folder belong to a command, not to a url; leave them out"),
+            (
+                self.command and (self.token_env or self.ca_file),
+                "token_env and ca_file belong to a url; name the variables of a command in env",
+            ),
+            (
+                "text" not in places(self.arguments),
+                "'{text}' is missing, the question would not be asked; write it into arguments",
+            ),
+        )
 
     def check_request(self, setting: str, request: Request) -> None:
         if not isinstance(request.get("tool"), str) or not isinstance(request.get("arguments"), Mapping):
@@ -113,18 +108,13 @@ class Mcp(MappedConnector):
         run = words([*self.command, *self.args], self.folder)
         return super().deciding() | {"command": run, "arguments": template(self.arguments)}
 
-    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
-        """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
-        wanted = self.asked_for(scope, self.arguments, "arguments")
-        if not text.strip():
-            return []
+    @property
+    def templates(self) -> Any:
+        return self.arguments
+
+    def answering(self) -> Callable[[Mapping[str, Any]], Any]:
         session, left = self._session(), self.deadline()
-
-        def fetch(count: int) -> list[Row]:
-            arguments = filled(self.arguments, {"text": text, "k": count, **wanted})
-            return self.rows(self._read(self._call(session, self.tool, arguments, left)))
-
-        return enough(fetch, k) if self.chunk and "k" in places(self.arguments) else fetch(k)
+        return lambda values: self._read(self._call(session, self.tool, filled(self.arguments, values), left))
 
     def listed(self, answer: Any) -> Any:
         found = super().listed(answer)
@@ -145,43 +135,38 @@ class Mcp(MappedConnector):
 
     def close(self) -> None:
         """End the session, and the server if one was started; the next question opens another."""
-        self._state.end(wait=True)
+        open_now = self._kept.value
+        super().close()
+        if open_now is not None:
+            open_now.wait()
 
     @property
-    def _state(self) -> _SessionHolder:
-        made = _SessionHolder()
-        held: _SessionHolder = self.__dict__.setdefault("_held", made)  # of two threads, one wins
-        if held is made:
-            weakref.finalize(self, held.end)
-        return held
-
-    def secrets(self) -> Iterator[str]:
-        """Yield what no message may show: also what the program was told by its environment."""
-        yield from super().secrets()
-        yield from self._values(self.env)
+    def _kept(self) -> Kept[_Session]:
+        return self.kept("session", _Session.close)
 
     def _session(self) -> _Session:
         """Return the open session, or open one."""
-        held = self._state
+        held = self._kept
         with held.lock:
-            if held.session is not None and held.session.alive:
-                return held.session
-            # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
-            session = _Session(replace(self)._client)
-            try:
-                session.opened.result(self.start_timeout)
-            except concurrent.futures.TimeoutError:
+            if held.value is not None and not held.value.alive:
+                held.end()
+            return held.get(self._opened)
+
+    def _opened(self) -> _Session:
+        # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
+        session = _Session(replace(self)._client)
+        try:
+            session.opened.result(self.start_timeout)
+        except BaseException as problem:
+            session.close()
+            if isinstance(problem, concurrent.futures.TimeoutError):
                 said = f"{self.name} was not ready within {self.start_timeout:g} s"
                 raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow") from None
-            except _FAILURES as problem:
+            if isinstance(problem, _FAILURES):
                 # Not chained: what the SDK says may name the address, and a traceback may end in a log.
                 raise self._failed(problem, session) from None
-            else:
-                held.session = session
-            finally:
-                if held.session is not session:
-                    session.close()
-            return session
+            raise
+        return session
 
     @contextlib.asynccontextmanager
     async def _client(self, session: _Session) -> AsyncIterator[Any]:
@@ -193,8 +178,8 @@ class Mcp(MappedConnector):
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         if self.url is None:
             program, *rest = self.command
-            env = {name: value for name in self.env if (value := self.secret(name)) is not None}
-            server = sdk.StdioServerParameters(command=program, args=[*rest, *self.args], env=env, cwd=self.folder)
+            arguments = [*rest, *self.args]
+            server = sdk.StdioServerParameters(command=program, args=arguments, env=self.environment(), cwd=self.folder)
             async with sdk.Client(stdio_client(server, errlog=session.complaints)) as client:
                 yield client
         else:
@@ -243,7 +228,9 @@ class Mcp(MappedConnector):
             failed = self._failed(problem, session)
             if isinstance(failed, Unreachable) or (isinstance(failed, TimedOut) and self.command):
                 # A server that is gone or stuck is not asked again: the next attempt starts another.
-                self._state.drop(session)
+                with self._kept.lock:
+                    if self._kept.value is session:
+                        self._kept.end()
             raise failed from None
         if result.is_error:
             said = self._safe(" ".join(part.text for part in result.content if part.type == "text")) or "it gave no reason"
@@ -277,7 +264,7 @@ class Mcp(MappedConnector):
             check = "check the environment variable that holds them"
             return AccessDenied(f"{self.name} refused the credentials (HTTP {session.status}); {check}")
         if code == _TIMED_OUT or isinstance(cause, TimeoutError) or "Timeout" in kind:
-            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+            return self.too_slow()
         if session.status in (408, 429) or (session.status or 0) >= 500:
             return Unreachable(f"{self.name} answered HTTP {session.status}; try again later")
         if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, asyncio.CancelledError):
@@ -306,26 +293,6 @@ class Mcp(MappedConnector):
         return f"{one_line(redacted(text, [*self.secrets(), *words_of(self.url or '')])):.120}"
 
 
-class _SessionHolder:
-    """The session of one connection, and the lock that keeps two threads from opening two."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.session: _Session | None = None
-
-    def drop(self, session: _Session) -> None:
-        """End this session without waiting for it, if it still is the one."""
-        with self.lock:
-            if self.session is session:
-                self.session = None
-        session.close()
-
-    def end(self, *, wait: bool = False) -> None:
-        session, self.session = self.session, None
-        if session is not None:
-            session.close(wait=wait)
-
-
 class _Session:
     """One session with a server, in a thread with an event loop of its own."""
 
@@ -337,7 +304,7 @@ class _Session:
         """The last HTTP status of 400 or more."""
         self.failure: BaseException | None = None
         self.complaints = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the session
-        self._make, self._process = make, os.getpid()
+        self._make, self.process = make, os.getpid()
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()
         self._closing = False
@@ -349,8 +316,8 @@ class _Session:
 
     @property
     def alive(self) -> bool:
-        """True while it can be asked; a session does not survive a fork."""
-        return self._thread.is_alive() and not self._closing and self._process == os.getpid()
+        """True while it can be asked."""
+        return self._thread.is_alive() and not self._closing
 
     def _run(self) -> None:
         try:
@@ -396,14 +363,15 @@ class _Session:
             future.cancel()
             raise
 
-    def close(self, *, wait: bool = False) -> None:
-        """End the session; with ``wait`` return when the server's process is gone."""
-        if self._process != os.getpid():
-            return
+    def close(self) -> None:
+        """End the session; ``wait`` returns when it is over."""
         self._closing = True
         with contextlib.suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._ending.set)
-        if wait and threading.current_thread() is not self._thread:
+
+    def wait(self) -> None:
+        """Wait until the server's process is gone."""
+        if threading.current_thread() is not self._thread:
             self._thread.join(_GRACE)
 
     def last_complaint(self) -> str:
@@ -422,11 +390,11 @@ _OPEN: set[_Session] = set()
 @atexit.register
 def _end_all() -> None:
     """No server that was started outlives Python."""
-    sessions = list(_OPEN)
+    sessions = [session for session in _OPEN if session.process == os.getpid()]
     for session in sessions:
         session.close()
     for session in sessions:
-        session.close(wait=True)
+        session.wait()
 
 
 async def _tools(client: Any) -> AsyncIterator[Any]:

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.connectors.base import Kept, Row, SecondsLeft, all_found, enough, field_of, readings
+from ringtrue.retrieve.connectors.objects import causes
 from ringtrue.retrieve.connectors.settings import Rule, Url
-from ringtrue.retrieve.connectors.vectors import VectorConnector
-from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector, one_each
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -43,6 +39,15 @@ TYPES: Mapping[int, tuple[type, ...]] = {
 }
 """Type of a field, as Milvus numbers them → what it can be compared with."""
 Name = Annotated[str, Rule(lambda name: bool(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), "a name of letters, digits and _")]
+NOT_LOADED = InputError, "{name}: collection '{collection}' is not loaded; load it before it is searched"
+NO_RIGHT = AccessDenied, "{name} refused access; grant its user the right to search '{collection}'"
+REFUSALS: Mapping[int, tuple[type[RingtrueError], str]] = {
+    100: (MissingInput, "{name}: there is no collection '{collection}'{where}; check collection= and database="),
+    800: (MissingInput, "{name}: there is no database '{database}'; check database="),
+    **dict.fromkeys((101, 103, 106), NOT_LOADED),
+    **dict.fromkeys((1400, 1401), NO_RIGHT),
+}
+"""Code of what Milvus refuses → our error."""
 _quiet = threading.local()
 
 
@@ -76,70 +81,50 @@ class Milvus(VectorConnector):
             raise InputError(f"{self.name}: k={k} is more than Milvus returns; ask for {MOST} or fewer")
         if not text.strip():
             return []
-        vector, left = self.query_vector(text), self.deadline()
-        with self._failures():
-            opened = self._opened.within(self, left)
+        vector = self.query_vector(text)
+        with self._asking() as opened:
             self.check_size(opened.size, vector)
             where = opened.condition(scope, self.name)
             if self.chunk is None:
-                return self._nearest(opened, vector, where, k, left)
-            return enough(lambda count: self._nearest(opened, vector, where, min(count, MOST), left), k)
+                return self._nearest(opened, vector, where, k)
+            return enough(lambda count: self._nearest(opened, vector, where, min(count, MOST)), k)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        left = self.deadline()
-        with self._failures():
-            opened = self._opened.within(self, left)
-            found: set[str] = set()
-            parts = [list(doc_ids)]
-            while parts:
-                part = parts.pop()
-                where = opened.one_of(opened.id, part)
-                count = MOST if len(part) > 1 else 1
-                rows = self._queried(opened, where, [opened.id], count, left) if where else []
-                found |= {str(field_of(row, opened.id, self.name, "id")) for row in rows}
-                if len(rows) == count and len(part) > 1:  # so many passages that some documents may have been cut off
-                    middle = len(part) // 2
-                    parts += [part[:middle], part[middle:]]
-            return found
+        with self._asking() as opened:
+
+            def found(ids: Sequence[str], count: int) -> list[str]:
+                rows = self._with_ids(opened, ids, [opened.id], count)
+                return [str(field_of(row, opened.id, self.name, "id")) for row in rows]
+
+            return all_found(found, doc_ids, MOST)
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        left = self.deadline()
-        with self._failures():
-            opened = self._opened.within(self, left)
-            names = [opened.id, *(name for name in self.mark_fields() if name)]
-            where = opened.one_of(opened.id, ids)
-            rows = self._queried(opened, where, names, MOST, left) if where else []
+        with self._asking() as opened:
+            rows = self._with_ids(opened, ids, [opened.id, *self.marking()])
             return one_each((str(row[opened.id]), self.mark_of(row)) for row in rows)
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         vectors = self.document_vectors(documents)
-        left = self.deadline()
-        with self._failures():
-            opened = self._opened.within(self, left)
+        with self._asking() as opened:
             self.check_size(opened.size, vectors[0])
             rows = [self._row_of(opened, document, vector) for document, vector in zip(documents, vectors, strict=True)]
-            self._delete(opened, [document.id for document in documents if document.id in there], there, left)
-            opened.client.insert(self.collection, rows, timeout=left())
+            self._delete(opened, [document.id for document in documents if document.id in there], there)
+            opened.client.insert(self.collection, rows, timeout=opened.left())
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        left = self.deadline()
-        with self._failures():
-            self._delete(self._opened.within(self, left), ids, there, left)
+        with self._asking() as opened:
+            self._delete(opened, ids, there)
 
     def _row_of(self, opened: _OpenCollection, document: Planted, vector: list[float]) -> dict[str, Any]:
-        own: dict[str, Any] = {opened.id: document.id, opened.vector: vector}
-        if not opened.made_keys:
-            own[opened.key] = document.id
-        if self.chunk is not None:
-            own[self.chunk] = document.id
-        row = own | {name: scalar(value) for name, value in self.record(document).items()}
+        keys = [opened.id] if opened.made_keys else [opened.id, opened.key]
+        row = {opened.vector: vector} | self.record(document, *keys, self.chunk, scalars=True)
         unknown = [name for name in row if name not in opened.kinds and not opened.open_ended]
         if unknown:
             raise InputError(
                 f"{self.name}: plant names the field '{unknown[0]}', which collection '{self.collection}' does not have; "
                 f"did you mean {nearest(unknown[0], opened.kinds)}?"
             )
-        for name in (opened.id, *(() if opened.made_keys else (opened.key,))):
+        for name in keys:
             if opened.kinds.get(name, VARCHAR) != VARCHAR:
                 raise InputError(
                     f"{self.name}: ids of planted documents are texts, and field '{name}' holds none; "
@@ -147,31 +132,27 @@ class Milvus(VectorConnector):
                 )
         return row
 
-    def _delete(self, opened: _OpenCollection, ids: Sequence[str], there: Mapping[str, Mark], left: SecondsLeft) -> None:
+    def _delete(self, opened: _OpenCollection, ids: Sequence[str], there: Mapping[str, Mark]) -> None:
         """Delete the records of these ids by their keys, those with the marks that were seen to be ours."""
-        where = opened.one_of(opened.id, ids) if ids else ""
-        names = [opened.key, opened.id, *(name for name in self.mark_fields() if name)]
-        found = self._queried(opened, where, names, MOST, left) if where else []
+        found = self._with_ids(opened, ids, [opened.key, opened.id, *self.marking()])
         rows = [row for row in found if self.mark_of(row) == there.get(str(row[opened.id]))]
         if rows:
             # Not ids=: pymilvus puts them between quotes as they are, and an apostrophe would end one.
             keys = ", ".join(_literal(row[opened.key]) for row in rows)
-            opened.client.delete(self.collection, filter=f"{opened.key} in [{keys}]", timeout=left())
+            opened.client.delete(self.collection, filter=f"{opened.key} in [{keys}]", timeout=opened.left())
 
-    def _queried(
-        self, opened: _OpenCollection, where: str, names: Sequence[str], count: int, left: SecondsLeft
+    def _with_ids(
+        self, opened: _OpenCollection, ids: Sequence[str], names: Sequence[str], count: int = MOST
     ) -> list[dict[str, Any]]:
-        rows = opened.client.query(
-            self.collection,
-            filter=where,
-            output_fields=list(dict.fromkeys(names)),
-            limit=count,
-            consistency_level="Strong",
-            timeout=left(),
-        )
-        return [dict(row) for row in rows]
+        """Return the fields of these names of the records with these ids."""
+        where = opened.one_of(opened.id, ids)
+        if not where:
+            return []
+        fields = list(dict.fromkeys(names))
+        limits = {"limit": count, "consistency_level": "Strong", "timeout": opened.left()}
+        return [dict(row) for row in opened.client.query(self.collection, filter=where, output_fields=fields, **limits)]
 
-    def _nearest(self, opened: _OpenCollection, vector: list[float], where: str, count: int, left: SecondsLeft) -> list[Row]:
+    def _nearest(self, opened: _OpenCollection, vector: list[float], where: str, count: int) -> list[Row]:
         names = [opened.id] if self.chunk is None else [opened.id, self.chunk]
         found = opened.client.search(
             self.collection,
@@ -182,7 +163,7 @@ class Milvus(VectorConnector):
             output_fields=names,
             search_params={"params": dict(self.params)},
             consistency_level=self.consistency,
-            timeout=left(),
+            timeout=opened.left(),
         )
         rows: list[Row] = []
         for hit in found[0]:
@@ -193,12 +174,24 @@ class Milvus(VectorConnector):
             rows.append(row)
         return rows
 
-    @cached_property
-    def _opened(self) -> _OpenConnections:
-        return _OpenConnections()
+    @contextmanager
+    def _asking(self) -> Iterator[_OpenCollection]:
+        """Give the open collection for one attempt; whatever pymilvus and gRPC raise becomes our errors."""
+        left = self.deadline()
+        milvus_error = _pymilvus().MilvusException
+        grpc: Any = import_module("grpc")
+        _quiet.now = True
+        try:
+            kept: Kept[_OpenCollection] = self.kept("collection", lambda opened: opened.client.close())
+            yield replace(kept.get(lambda: self._open(left)), left=left)
+        except (grpc.RpcError, grpc.FutureTimeoutError, milvus_error) as problem:
+            # Not chained: the original names the address.
+            raise self._failure(problem, grpc) from None
+        finally:
+            _quiet.now = False
 
-    def open(self, left: SecondsLeft) -> _OpenCollection:
-        """Connect and read what the collection is made of; raises InputError where it cannot be searched."""
+    def _open(self, left: SecondsLeft) -> _OpenCollection:
+        """Connect and read what the collection is made of; raises InputError if it cannot be searched."""
         client = _pymilvus().MilvusClient(
             uri=self.uri,
             token=self.secret(self.token_env) or "",
@@ -241,7 +234,8 @@ class Milvus(VectorConnector):
                 )
         metric = self._metric(client, vector, left)
         size = int(fields[vector]["params"]["dim"])
-        return _OpenCollection(client, vector, self.id or key, metric, size, kinds, open_ended, key, bool(keyed.get("auto_id")))
+        made_keys = bool(keyed.get("auto_id"))
+        return _OpenCollection(client, left, vector, self.id or key, metric, size, kinds, open_ended, key, made_keys)
 
     def _metric(self, client: Any, vector: str, left: SecondsLeft) -> str:
         names = client.list_indexes(self.collection, field_name=vector, timeout=left())
@@ -256,26 +250,8 @@ class Milvus(VectorConnector):
             )
         return metric
 
-    def close(self) -> None:
-        """Close the connection; the next search opens one again."""
-        self._opened.close()
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Turn whatever pymilvus and gRPC raise into our errors, and keep their log from showing the address."""
-        milvus_error = _pymilvus().MilvusException
-        grpc: Any = import_module("grpc")
-        _quiet.now = True
-        try:
-            yield
-        except (grpc.RpcError, grpc.FutureTimeoutError, milvus_error) as problem:
-            # Not chained: the original names the address.
-            raise self._failure(problem, grpc) from None
-        finally:
-            _quiet.now = False
-
     def _failure(self, problem: BaseException, grpc: Any) -> RingtrueError:
-        status = _status(problem, grpc)
+        status = next((cause.code() for cause in causes(problem) if isinstance(cause, grpc.RpcError)), None)
         codes = grpc.StatusCode
         if status in (codes.UNAUTHENTICATED, codes.PERMISSION_DENIED):
             return AccessDenied(f"{self.name} refused the credentials; check the variable that token_env names, and its rights")
@@ -292,20 +268,13 @@ class Milvus(VectorConnector):
         """Read the code of what Milvus itself refused."""
         code = int(problem.code) if isinstance(problem.code, int) else -1
         said = " ".join(str(problem.message).split())
-        if code == 100:
-            where = f" in database '{self.database}'" if self.database else ""
-            return MissingInput(
-                f"{self.name}: there is no collection '{self.collection}'{where}; check collection= and database="
-            )
-        if code == 800:
-            return MissingInput(f"{self.name}: there is no database '{self.database}'; check database=")
-        if code in (101, 103, 106):
-            return InputError(f"{self.name}: collection '{self.collection}' is not loaded; load it before it is searched")
-        if code in (1400, 1401):
-            return AccessDenied(f"{self.name} refused access; grant its user the right to search '{self.collection}'")
+        where = f" in database '{self.database}'" if self.database else ""
         if code in (1, 2, 3, 4, 8, 9, 10) and "should create connection" not in said:
             return Unreachable(f"{self.name} is not ready (Milvus code {code}); try again later")
-        return BadAnswer(f"{self.name} answered with an error ({said:.160}, code {code}); check its settings")
+        unknown = BadAnswer, "{name} answered with an error ({said:.160}, code {code}); check its settings"
+        kind, message = REFUSALS.get(code, unknown)
+        facts = {"name": self.name, "collection": self.collection, "database": self.database, "where": where}
+        return kind(message.format(**facts, said=said, code=code))
 
 
 @dataclass(frozen=True)
@@ -313,6 +282,8 @@ class _OpenCollection:
     """A connection and what the collection is made of."""
 
     client: Any
+    left: SecondsLeft
+    """The seconds left of this attempt."""
     vector: str
     id: str
     metric: str
@@ -358,44 +329,6 @@ def _literal(value: str | int | float | bool) -> str:
     '"a\\\\"b"'
     """
     return json.dumps(plain(value) if isinstance(value, str) else value, ensure_ascii=False)
-
-
-class _OpenConnections:
-    """The one open connection of a connector, which threads share; a forked process opens its own."""
-
-    def __init__(self) -> None:
-        self.opened: dict[int, _OpenCollection] = {}
-        self.lock = threading.Lock()
-        weakref.finalize(self, _close, self.opened)
-
-    def within(self, connector: Milvus, left: SecondsLeft) -> _OpenCollection:
-        """Return the connection, opened where there is none."""
-        with self.lock:
-            process = os.getpid()
-            if process not in self.opened:
-                self.opened[process] = connector.open(left)
-            return self.opened[process]
-
-    def close(self) -> None:
-        _close(self.opened)
-
-
-def _close(opened: dict[int, _OpenCollection]) -> None:
-    own = opened.pop(os.getpid(), None)
-    if own is not None:
-        own.client.close()
-
-
-def _status(problem: BaseException, grpc: Any) -> Any:
-    """Return the gRPC status behind an error, or None where Milvus itself refused. pymilvus chains an error to itself."""
-    seen: set[int] = set()
-    cause: BaseException | None = problem
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        if isinstance(cause, grpc.RpcError):
-            return cause.code()
-        cause = cause.__context__ if cause.__cause__ is None or id(cause.__cause__) in seen else cause.__cause__
-    return None
 
 
 def _pymilvus() -> Any:

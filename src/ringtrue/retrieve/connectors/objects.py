@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextvars
 import inspect
 import math
 import socket
 import ssl
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ringtrue.errors import (
     AccessDenied,
@@ -31,7 +30,8 @@ from ringtrue.errors import (
     TimedOut,
     Unreachable,
 )
-from ringtrue.retrieve.connectors.passages import Row, enough, field_of, within_scope
+from ringtrue.http_client import in_time
+from ringtrue.retrieve.connectors.base import Remote, Row, enough, field_of, within_scope
 from ringtrue.retrieve.connectors.settings import Text
 from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.protocol import Scope
@@ -49,6 +49,11 @@ _opening = threading.RLock()
 class ObjectConnector(RecordConnector):
     """A search object of somebody's program: given as it is, or imported by its name."""
 
+    ANSWERING: ClassVar[tuple[str, ...]]
+    """Methods of which an object must have one."""
+    KINDS: ClassVar[str]
+    """What such objects are, and how to get one."""
+
     retriever: Any = field(default=None, repr=False, hash=False)
     """The object itself, from Python."""
     object: Text | None = None
@@ -64,20 +69,23 @@ class ObjectConnector(RecordConnector):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.retriever is None) == (self.object is None):
-            raise InputError(
-                f"{self.name} needs one of retriever= (the object, in Python) and object='package.module:name'; give one"
-            )
-        if isinstance(self.retriever, str):
-            raise InputError(
-                f"{self.name}: retriever={self.retriever!r:.60} is a text; write object='package.module:name' for a name"
-            )
+        self.refuse(
+            (
+                (self.retriever is None) == (self.object is None),
+                "needs one of retriever= (the object, in Python) and object='package.module:name'; give one",
+            ),
+            (
+                isinstance(self.retriever, str),
+                f"retriever={self.retriever!r:.60} is a text; write object='package.module:name' for a name",
+            ),
+        )
         if self.retriever is not None:
             self.check(self.retriever)
 
-    @abstractmethod
     def check(self, target: Any) -> None:
-        """Raise InputError where the object is of no kind that can be asked."""
+        """Raise InputError if the object is of no kind that can be asked."""
+        if not any(callable(getattr(target, name, None)) for name in self.ANSWERING):
+            raise InputError(f"{self.name}: {type(target).__name__} is neither {self.KINDS}")
 
     @abstractmethod
     def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
@@ -88,8 +96,30 @@ class ObjectConnector(RecordConnector):
         """Return one record of the answer as a row, its score as the object gives it."""
 
     @abstractmethod
+    def record_in(self, item: Any) -> Any:
+        """Return the record in an item of the answer, without its score."""
+
     def metadata(self, item: Any) -> Mapping[str, Any]:
         """Return the metadata of one record of the answer."""
+        record = self.record_in(item)
+        metadata = getattr(record, "metadata", None)
+        if not isinstance(metadata, Mapping):
+            raise BadAnswer(f"{self.name} returned {type(record).__name__} instead of a record; return records with metadata")
+        return metadata
+
+    def resolves(self) -> bool:
+        # By an id of the records' own; if their metadata names the document, the object cannot be asked for it.
+        return self.document is None and self.looks_up()
+
+    def implements(self, action: Callable[[], Any]) -> bool:
+        """Return whether the object has more than the method of its base class, which only says that there is none."""
+        try:
+            self.tried(lambda: self.within(action))
+        except BadAnswer as problem:
+            if isinstance(problem.__cause__, NotImplementedError):
+                return False
+            raise
+        return True
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         if not text.strip():  # many an object raises for a blank question; none has an answer to it
@@ -109,7 +139,7 @@ class ObjectConnector(RecordConnector):
 
     def within(self, action: Callable[[], T]) -> T:
         """Return what an action with the object returns, within the timeout; raises SearchFailed."""
-        return within(self.name, self.timeout, action)
+        return within(self, action, partial(failure, self.name))
 
     def target(self) -> Any:
         """Return the object, imported and made once; raises InputError, or SearchFailed where making it fails."""
@@ -198,34 +228,27 @@ def load(who: str, place: str, *, ready: Callable[[Any], bool]) -> Any:
         raise failure(who, problem, doing=f"making '{place}'") from problem
 
 
-def within(who: str, seconds: float, answer: Callable[[], T]) -> T:
-    """Return what ``answer()`` returns, in a thread that is given up after so many seconds; raises SearchFailed.
+def within(remote: Remote, action: Callable[[], T], failed: Callable[[BaseException], RingtrueError]) -> T:
+    """Return what an action with somebody's library returns, within the timeout; ``failed`` makes its exceptions ours.
 
-    Python cannot stop a thread. A call that was given up goes on in the background; when too many do, none is started.
+    A call that was given up goes on in the background; when too many do, none is started.
     """
     _abandoned[:] = [thread for thread in _abandoned if thread.is_alive()]
     if len(_abandoned) >= STUCK:
-        raise TimedOut(f"{who} still works on {len(_abandoned)} earlier questions; ask why it hangs")
-    answers: list[T] = []
-    problems: list[BaseException] = []
+        raise TimedOut(f"{remote.name} still works on {len(_abandoned)} earlier questions; ask why it hangs")
 
-    def work() -> None:
+    def work() -> T:
         try:
-            answers.append(answer())
+            return action()
+        except RingtrueError:
+            raise
         except BaseException as problem:
-            problems.append(problem)
+            raise failed(problem) from problem
 
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True, name=f"{THREAD} {who}")
-    thread.start()
-    thread.join(seconds)
-    if not answers and not problems:
-        _abandoned.append(thread)
-        raise TimedOut(f"{who} did not answer within {seconds:g} s; raise timeout=, or ask why it is slow")
-    if answers:
-        return answers[0]
-    if isinstance(problems[0], RingtrueError):
-        raise problems[0]
-    raise failure(who, problems[0]) from problems[0]
+    try:
+        return in_time(remote.timeout, work, name=f"{THREAD} {remote.name}", abandon=_abandoned.append)
+    except TimeoutError:
+        raise remote.too_slow() from None
 
 
 def failure(who: str, problem: BaseException, *, doing: str = "searching") -> SearchFailed:
@@ -234,10 +257,7 @@ def failure(who: str, problem: BaseException, *, doing: str = "searching") -> Se
     Libraries wrap what went wrong underneath; a refused connection is one, whoever passed it on. The text may hold an address.
     """
     kind = type(problem).__name__
-    cause: BaseException | None = problem
-    for _ in range(20):  # causes may form a ring
-        if cause is None:
-            break
+    for cause in causes(problem):
         if isinstance(cause, SearchFailed):
             return cause
         if isinstance(cause, TimeoutError):
@@ -246,8 +266,31 @@ def failure(who: str, problem: BaseException, *, doing: str = "searching") -> Se
             return AccessDenied(f"{who} was denied access while {doing} ({kind}); check its credentials")
         if isinstance(cause, ConnectionError | socket.gaierror | ssl.SSLError):
             return Unreachable(f"{who} reached nobody while {doing} ({kind}); check that what it searches runs")
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return BadAnswer(f"{who} failed while {doing} ({kind}); run it by itself to see why")
+
+
+def causes(problem: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and what led to it, the nearest first."""
+    seen: set[int] = set()
+    while problem is not None and id(problem) not in seen:  # causes may form a ring
+        seen.add(id(problem))
+        yield problem
+        cause, suppressed = problem.__cause__, problem.__suppress_context__
+        if cause is None:
+            problem = None if suppressed else problem.__context__
+        else:
+            problem = problem.__context__ if id(cause) in seen else cause  # pymilvus chains an error to itself
+
+
+def asked(target: Any, method: str, text: str) -> Any:
+    """Return what an object answers; one that only answers asynchronously is asked so."""
+    if callable(getattr(target, method, None)):
+        try:
+            return getattr(target, method)(text)
+        except NotImplementedError:
+            if not callable(getattr(target, f"a{method}", None)):
+                raise
+    return getattr(target, f"a{method}")(text)
 
 
 def awaited(value: Any, seconds: float | None) -> Any:

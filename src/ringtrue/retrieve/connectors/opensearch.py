@@ -9,22 +9,20 @@ from __future__ import annotations
 import base64
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.settings import Count, Rule, Url
-from ringtrue.retrieve.connectors.template import filled, places
-from ringtrue.retrieve.connectors.vectors import VectorConnector
+from ringtrue.retrieve.connectors.base import Row, SecondsLeft, all_found, enough, field_of
+from ringtrue.retrieve.connectors.settings import Count, Rule, Url, asked_for, filled, places
 from ringtrue.retrieve.connectors.web import call
-from ringtrue.retrieve.connectors.writing import Mark, Planted
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope, plain
 
+VECTOR = re.compile(r"\{(vector)\}")
 WINDOW = 10_000
 """The most hits either system returns at once (index.max_result_window)."""
 Candidates = Annotated[int, Rule(lambda value: 1 <= value <= WINDOW, f"a whole number from 1 to {WINDOW}")]
@@ -76,17 +74,27 @@ class _Rest(VectorConnector):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.body is None and self.mode != "vector" and not self.fields:
-            raise InputError(f"{self.name}: no fields are named; write the text fields to search, like ['title^2', 'body']")
-        if self.body is None and self.mode != "text" and not self.vector_field:
-            raise InputError(f"{self.name}: mode '{self.mode}' needs vector_field; name the field that holds the vectors")
-        if self.body is not None and "k" not in places(self.body):
-            raise InputError(f'{self.name}: the body never says "{{k}}"; write "size" = "{{k}}" in it, or 10 hits come at most')
-        if (self.user_env is None) != (self.password_env is None):
-            raise InputError(f"{self.name}: basic authentication needs user_env and password_env; write both")
+        own = self.body is not None
         kinds = [name for name in ("user_env", "api_key_env", "token_env") if getattr(self, name)]
-        if len(kinds) > 1:
-            raise InputError(f"{self.name}: {' and '.join(kinds)} are given; only one way to log in can be used, keep one")
+        self.refuse(
+            (
+                not own and self.mode != "vector" and not self.fields,
+                "no fields are named; write the text fields to search, like ['title^2', 'body']",
+            ),
+            (
+                not own and self.mode != "text" and not self.vector_field,
+                f"mode '{self.mode}' needs vector_field; name the field that holds the vectors",
+            ),
+            (
+                own and "k" not in places(self.body),
+                'the body never says "{k}"; write "size" = "{k}" in it, or 10 hits come at most',
+            ),
+            (
+                (self.user_env is None) != (self.password_env is None),
+                "basic authentication needs user_env and password_env; write both",
+            ),
+            (len(kinds) > 1, f"{' and '.join(kinds)} are given; only one way to log in can be used, keep one"),
+        )
 
     @abstractmethod
     def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
@@ -113,29 +121,22 @@ class _Rest(VectorConnector):
         left = self.deadline()
 
         def fetch(size: int) -> list[Row]:
-            sent = self._body(text, vector, k=size, scope=scope)
-            return list(self._rows(self._whole(self._request("_search", left, json=sent, params=self.params()))))
+            hits = self._searched(self._body(text, vector, k=size, scope=scope), left, self.params())
+            return [self._row(hit, rank) for rank, hit in enumerate(hits, 1)]
 
         return fetch(k) if self.chunk is None else enough(fetch, k)
 
     def _body(self, text: str, vector: list[float], *, k: int, scope: Scope | None) -> dict[str, Any]:
         cut = _cut(text, self.max_clauses // max(1, len(self.fields)))
         if self.body is not None:
-            return dict(self._from_template(self.body, cut, vector, k, scope))
+            wanted = asked_for(self.name, scope, self.body, "body")
+            # The vector goes first: a question that reads "{vector}" is still a question.
+            return dict(filled(filled(self.body, {"vector": vector}, place=VECTOR), {"text": cut, "k": k, **wanted}))
         filters = [
             {"term": {self.filters.get(name, name): {"value": plain(str(value))}}} for name, value in (scope or {}).items()
         ]
-        wanted = [name for name in (self.id, self.chunk) if name and name != "_id"]
-        return {"size": k, "_source": wanted or False, **self.request(cut, vector, k=k, filters=filters)}
-
-    def _from_template(self, body: Mapping[str, Any], text: str, vector: list[float], k: int, scope: Scope | None) -> Any:
-        offered = places(body)
-        for name in scope or {}:
-            if f"scope.{name}" not in offered:
-                raise InputError(f"{self.name} cannot be searched within '{name}'; write '{{scope.{name}}}' into its body")
-        wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
-        # The vector goes first: a question that reads "{vector}" is still a question.
-        return filled(_with_vector(body, vector), {"text": text, "k": k, **wanted})
+        fields = [name for name in (self.id, self.chunk) if name and name != "_id"]
+        return {"size": k, "_source": fields or False, **self.request(cut, vector, k=k, filters=filters)}
 
     def multi_match(self, text: str) -> dict[str, Any]:
         """Return the text query: every word counts, the best field of a document decides."""
@@ -143,23 +144,18 @@ class _Rest(VectorConnector):
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         left = self.deadline()
-        found: set[str] = set()
-        parts = [list(doc_ids)]
-        while parts:
-            part = parts.pop()
-            same = {"ids": {"values": part}} if self.id == "_id" else {"terms": {self.filters.get(self.id, self.id): part}}
-            size = WINDOW if len(part) > 1 else 1
-            body = {"size": size, "_source": [self.id] if self.id != "_id" else False}
-            asked = {**body, "query": {"bool": {"filter": [same]}}}
-            rows = self._hits(self._whole(self._request("_search", left, json=asked, params=_Rest.params(self))))
-            found |= {str(self._value(hit, self.id, rank)) for rank, hit in enumerate(rows, 1)}
-            if len(rows) == size and len(part) > 1:  # so many passages that some documents may have been cut off
-                middle = len(part) // 2
-                parts += [part[:middle], part[middle:]]
-        return found
+
+        def found(ids: Sequence[str], count: int) -> list[str]:
+            same = {"ids": {"values": ids}} if self.id == "_id" else {"terms": {self.filters.get(self.id, self.id): ids}}
+            source = [self.id] if self.id != "_id" else False
+            body = {"size": count, "_source": source, "query": {"bool": {"filter": [same]}}}
+            hits = self._searched(body, left, _Rest.params(self))
+            return [str(self._value(hit, self.id, rank)) for rank, hit in enumerate(hits, 1)]
+
+        return all_found(found, doc_ids, WINDOW)
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        wanted = [name for name in self.mark_fields() if name]
+        wanted = self.marking()
         params = {"_source_includes": ",".join(wanted)} if wanted else {"_source": "false"}
         left = self.deadline()
         # Unlike a search, this also sees what was written a moment ago.
@@ -174,11 +170,10 @@ class _Rest(VectorConnector):
 
     def _flat(self, source: Any) -> dict[str, Any]:
         """Return the marks in a source, which may be nested where their names have dots."""
-        hit = {"_source": source or {}}
         found: dict[str, Any] = {}
-        for name in self.mark_fields():
+        for name in self.marking():
             with suppress(BadAnswer):
-                found |= {name: self._value(hit, name, 1)} if name else {}
+                found[name] = self._value({"_source": source or {}}, name, 1)
         return found
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
@@ -190,9 +185,9 @@ class _Rest(VectorConnector):
         vectors = self.document_vectors(documents) if self.vector_field else [[]] * len(documents)
         lines: list[Any] = []
         for document, vector in zip(documents, vectors, strict=True):
-            own: dict[str, Any] = {name: document.id for name in (self.id, self.chunk) if name and name != "_id"}
-            own |= {self.vector_field: vector} if self.vector_field else {}
-            lines += [{"index": {"_id": document.id}}, {**own, **self.record(document)}]
+            own = {self.vector_field: vector} if self.vector_field else {}
+            names = [name for name in (self.id, self.chunk) if name != "_id"]
+            lines += [{"index": {"_id": document.id}}, {**own, **self.record(document, *names)}]
         self._bulk(lines)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
@@ -215,14 +210,13 @@ class _Rest(VectorConnector):
                 raise BadAnswer(f"{said}; check plant= and the mapping of the index")
 
     def _request(self, action: str, left: SecondsLeft, **sent: Any) -> Any:
-        user, password = self.secret(self.user_env), self.secret(self.password_env)
         try:
             return call(
                 self.name,
                 "POST",
                 f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/{action}",
                 headers=self._headers(),
-                auth=None if user is None or password is None else (user, password),
+                auth=self.login(self.user_env, self.password_env),
                 timeout=left(),
                 ca_file=self.ca_file,
                 **sent,
@@ -241,8 +235,9 @@ class _Rest(VectorConnector):
             return {"Authorization": f"ApiKey {base64.b64encode(key.encode()).decode() if ':' in key else key}"}
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    def _whole(self, answer: Any) -> Any:
-        """Return the answer when all shards gave it in time."""
+    def _searched(self, body: Mapping[str, Any], left: SecondsLeft, params: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return the hits of a search that all shards answered in time."""
+        answer = self._request("_search", left, json=body, params=params)
         shards = answer.get("_shards") if isinstance(answer, dict) else None
         if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
             raise BadAnswer(f"{self.name} answered {answer!r:.60}, which is no search answer; check url and index")
@@ -251,14 +246,10 @@ class _Rest(VectorConnector):
                 f"{self.name} stopped before all documents were searched; raise its search timeout, or ask why it is slow"
             )
         if shards.get("failed"):
-            reason = _reason(shards.get("failures"))
-            count = f"{shards['failed']} of {shards.get('total', '?')} shards failed"
-            raise Unreachable(f"{self.name}: {count}{reason}, and the answer lacks their documents; look at its health")
+            count = f"{shards['failed']} of {shards.get('total', '?')} shards failed{_reason(shards.get('failures'))}"
+            raise Unreachable(f"{self.name}: {count}, and the answer lacks their documents; look at its health")
         if not shards.get("total"):
             raise BadAnswer(f"{self.name} has no index that matches '{self.index}'; check index=, or create it there")
-        return answer
-
-    def _hits(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
         hits = answer["hits"].get("hits")
         if not isinstance(hits, list):
             raise BadAnswer(f"{self.name} answered hits that are {hits!r:.40} and no list; check url and body")
@@ -267,12 +258,11 @@ class _Rest(VectorConnector):
                 raise BadAnswer(f"{self.name}: hit {rank} is {hit!r:.40} and no object; check url and body")
         return hits
 
-    def _rows(self, answer: Mapping[str, Any]) -> Iterator[Row]:
-        for rank, hit in enumerate(self._hits(answer), 1):
-            row = {"doc_id": self._value(hit, self.id, rank), "score": hit.get("_score")}
-            if self.chunk is not None:
-                row["chunk"] = str(self._value(hit, self.chunk, rank))
-            yield row
+    def _row(self, hit: Mapping[str, Any], rank: int) -> Row:
+        row = {"doc_id": self._value(hit, self.id, rank), "score": hit.get("_score")}
+        if self.chunk is not None:
+            row["chunk"] = str(self._value(hit, self.chunk, rank))
+        return row
 
     def _value(self, hit: Mapping[str, Any], path: str, rank: int) -> Any:
         if path == "_id":
@@ -280,18 +270,7 @@ class _Rest(VectorConnector):
                 return hit["_id"]
             raise BadAnswer(f"{self.name}: hit {rank} has no '_id'; check url and body")
         found = hit.get("_source")
-        source = found if isinstance(found, dict) else {}
-        if path in source:  # a dot may be part of the name as the document was sent
-            return source[path]
-        value: Any = source
-        for part in path.split("."):
-            if not isinstance(value, dict) or part not in value:
-                there = ", ".join(sorted(source)) or "nothing"
-                raise BadAnswer(
-                    f"{self.name}: hit {rank} has no field '{path}' in its source ({there:.80}); check id= and chunk="
-                )
-            value = value[part]
-        return value
+        return field_of(found if isinstance(found, dict) else {}, path, f"{self.name}: hit {rank}", "id= or chunk")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,14 +327,6 @@ def _cut(text: str, most: int) -> str:
         if count == max(1, most):
             return text[: match.start()]
     return text
-
-
-def _with_vector(template: Any, vector: list[float]) -> Any:
-    if isinstance(template, Mapping):
-        return {key: _with_vector(part, vector) for key, part in template.items()}
-    if isinstance(template, list | tuple):
-        return [_with_vector(part, vector) for part in template]
-    return vector if template == "{vector}" else template
 
 
 def _reason(failures: Any) -> str:

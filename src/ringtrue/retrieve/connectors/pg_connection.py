@@ -8,21 +8,20 @@ is written in one transaction on a connection of its own.
 from __future__ import annotations
 
 import math
-import os
 import re
 import socket
 import ssl
 import threading
-import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable
+from ringtrue.http_client import in_time
 from ringtrue.retrieve.connectors.base import SecondsLeft
 from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.library import library
@@ -31,6 +30,8 @@ from ringtrue.retrieve.protocol import Scope
 GRACE = 0.2
 """Seconds beyond the timeout in which the server may end the statement itself, which keeps the connection usable."""
 Result = TypeVar("Result")
+Refusals = Sequence[tuple[str, type[RingtrueError], str]]
+"""Pattern of what went wrong → the error and its message; the first that fits holds."""
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 
 
@@ -39,7 +40,7 @@ def psycopg() -> Any:
     return library("psycopg", "postgres")
 
 
-REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
+REFUSALS: Refusals = (
     (r"57014|55P03|25P04", TimedOut, "did not answer within {timeout:g} s; raise timeout=, or give the search an index"),
     (r"42501|28...", AccessDenied, "refused access ({said}); grant its user SELECT on what is searched"),
     (r"(08|40|53|57|58)...", Unreachable, "broke off ({said}); try again later"),
@@ -48,15 +49,15 @@ REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
     (r"(42|3F|0A)...", InputError, "says: {said}; check {checked} in its settings, and the names in the scope"),
     (r".*", BadAnswer, "answered with an error ({said}, {state}); check what the statement meets in the table"),
 )
-"""Pattern of PostgreSQL's error codes (SQLSTATE) → the error and its message; the first that fits holds."""
-WRITING_REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
+"""By PostgreSQL's error codes (SQLSTATE)."""
+WRITING_REFUSALS: Refusals = (
     (r"42501", AccessDenied, "refused to be written ({said}); grant its user INSERT and DELETE on the table"),
     (r"2[23]...", InputError, "refuses what plant makes ({said}); fill what the table asks for, in its types"),
     (r"42703|42804|428C9", InputError, "refuses what plant makes ({said}); name columns that can be written, in their types"),
     (r"25006", AccessDenied, "can only be read ({said}); name a server that takes writes"),
     *REFUSALS,
 )
-NO_CONNECTION: Sequence[tuple[str, type[RingtrueError], str]] = (
+NO_CONNECTION: Refusals = (
     ("timeout expired", TimedOut, "did not answer within {timeout:g} s; raise timeout=, or give the search an index"),
     ("database .*does not exist", InputError, "has no database of that name; check dbname or the address"),
     ("certificate", Unreachable, "cannot be trusted (its TLS certificate); give ca_file=, or check the host's name"),
@@ -78,7 +79,7 @@ NO_CONNECTION: Sequence[tuple[str, type[RingtrueError], str]] = (
         "cannot be reached ({kind}); check that it runs and the address is right",
     ),
 )
-"""Pattern of libpq's words, for which it has no codes → the error. The words show the address, and so are not repeated."""
+"""By libpq's words, for which it has no codes. They show the address, and so are not repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,7 @@ class Server(RecordConnector):
         statement: Any,
         parameters: Mapping[str, Any],
         *,
-        session: Mapping[str, Any],
+        session: Mapping[str, Any] = MappingProxyType({}),
         left: SecondsLeft | None = None,
         scope: Scope | None = None,
     ) -> list[dict[str, Any]]:
@@ -125,17 +126,21 @@ class Server(RecordConnector):
         ``session`` holds server settings for this statement; ``scope`` is named if its values are what failed.
         """
         last = left or self.deadline()
+        idle = self._idle
 
-        def work(attempt: _Attempt, address: Mapping[str, Any]) -> list[dict[str, Any]]:
-            kept = self._idle.take()
-            if kept is not None:
+        def work(attempt: _Attempt, connect: Callable[[], Any]) -> list[dict[str, Any]]:
+            try:
+                waiting = idle.pop()
+            except IndexError:
+                waiting = None
+            if waiting is not None:
                 try:
-                    return self._run(kept, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
+                    return self._run(waiting, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
                 except psycopg().OperationalError:
                     # A connection may have died while it waited. Whether the server is there, only a new one tells.
-                    if not kept.closed or attempt.over:
+                    if not waiting.closed or attempt.over:
                         raise
-            opened = psycopg().connect(**address, autocommit=False, prepare_threshold=None)
+            opened = connect()
             opened.read_only = True
             return self._run(opened, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
 
@@ -145,9 +150,8 @@ class Server(RecordConnector):
         """Run statements in one transaction within the timeout: all of them count, or none; raises InputError, SearchFailed."""
         left = self.deadline()
 
-        def work(attempt: _Attempt, address: Mapping[str, Any]) -> None:
-            opened = psycopg().connect(**address, autocommit=False, prepare_threshold=None)
-            with opened as connection, attempt.on(connection):
+        def work(attempt: _Attempt, connect: Callable[[], Any]) -> None:
+            with connect() as connection, attempt.on(connection):
                 connection.execute("SELECT set_config('statement_timeout', %s::text, true)", [str(_ms(left))])
                 for statement, parameters in statements:
                     connection.execute(statement, parameters)
@@ -156,15 +160,17 @@ class Server(RecordConnector):
 
     def _attempted(
         self,
-        work: Callable[[_Attempt, Mapping[str, Any]], Result],
+        work: Callable[[_Attempt, Callable[[], Any]], Result],
         left: SecondsLeft,
-        refusals: Sequence[tuple[str, type[RingtrueError], str]],
+        refusals: Refusals,
         scope: Scope | None,
     ) -> Result:
         """Return what ``work`` returns in the seconds left, its failures as our errors."""
-        address, attempt = self._address(), _Attempt()
+        attempt = _Attempt()
+        connect = partial(psycopg().connect, **self._address(), autocommit=False, prepare_threshold=None)
         try:
-            return _within(left() + GRACE, lambda: work(attempt, address), attempt.abandon)
+            # In a thread: psycopg can limit how long the server takes, but not how long a silent network does.
+            return in_time(left() + GRACE, lambda: work(attempt, connect), name="ringtrue-postgres", abandon=attempt.abandon)
         except TimeoutError:
             raise self.too_slow() from None
         except psycopg().Error as problem:
@@ -187,23 +193,18 @@ class Server(RecordConnector):
                 if cursor.description is None:
                     raise BadAnswer(f"{self.name}: the sql returns no rows; write a SELECT of id and score")
                 rows: list[dict[str, Any]] = cursor.fetchall()
-        except BaseException:
+        finally:
             # Only a connection whose transaction ended well waits for the next question.
             if connection.closed or attempt.over or connection.info.transaction_status:
                 connection.close()
             else:
-                self._idle.give(connection)
-            raise
-        self._idle.give(connection)
+                self._idle.append(connection)
         return rows
 
-    @cached_property
-    def _idle(self) -> _Idle:
-        return _Idle()
-
-    def close(self) -> None:
-        """Close the connections that wait; the next search opens one again."""
-        self._idle.close()
+    @property
+    def _idle(self) -> list[Any]:
+        """Open connections that wait for the next question: one for each thread that asks, and none for a forked process."""
+        return self.kept("idle", _close_all).get(list)
 
     def _address(self) -> dict[str, Any]:
         try:
@@ -224,9 +225,7 @@ class Server(RecordConnector):
         address["connect_timeout"] = max(2, math.ceil(self.timeout))  # libpq knows nothing shorter; _within does
         return {"application_name": "ringtrue", "client_encoding": "utf8"} | address
 
-    def _failure(
-        self, problem: Any, refusals: Sequence[tuple[str, type[RingtrueError], str]], scope: Scope | None
-    ) -> RingtrueError:
+    def _failure(self, problem: Any, refusals: Refusals, scope: Scope | None) -> RingtrueError:
         """Return a failure in our words. What the server says of a statement is shown, what is said of a connection is not."""
         state = problem.sqlstate or ""
         said = " ".join((problem.diag.message_primary or type(problem).__name__).split()) if state else ""
@@ -254,30 +253,9 @@ def _ms(left: SecondsLeft) -> int:
     return max(1, math.ceil(left() * 1000))
 
 
-class _Idle:
-    """Open connections that wait for the next question: one for each thread that asks, and none for a forked process."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, list[Any]] = {}
-        weakref.finalize(self, _close, self.waiting)
-
-    def take(self) -> Any | None:
-        try:
-            return self.waiting.setdefault(os.getpid(), []).pop()
-        except IndexError:
-            return None
-
-    def give(self, connection: Any) -> None:
-        self.waiting.setdefault(os.getpid(), []).append(connection)
-
-    def close(self) -> None:
-        _close(self.waiting)
-
-
-def _close(waiting: dict[int, list[Any]]) -> None:
-    own = waiting.get(os.getpid(), [])
-    while own:
-        own.pop().close()
+def _close_all(connections: list[Any]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 class _Attempt:
@@ -300,7 +278,7 @@ class _Attempt:
             with self.lock:
                 self.connection = None
 
-    def abandon(self) -> None:
+    def abandon(self, _: threading.Thread) -> None:
         """End the connection, so that the thread that waits on it wakes up and closes it."""
         with self.lock:
             self.over = True
@@ -312,25 +290,3 @@ class _Attempt:
                     wire.shutdown(socket.SHUT_RDWR)
             finally:
                 wire.detach()
-
-
-def _within(seconds: float, work: Callable[[], Result], abandon: Callable[[], None]) -> Result:
-    """Return what ``work`` returns; raises TimeoutError when it takes longer.
-
-    It runs in a thread: psycopg can limit how long the server takes, but not how long a silent network does.
-    """
-    outcome: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as problem:
-            outcome.set_exception(problem)
-
-    threading.Thread(target=run, name="ringtrue-postgres", daemon=True).start()
-    try:
-        return outcome.result(seconds)
-    except BaseException:  # an interrupt of the user too leaves nobody waiting
-        if not outcome.done():
-            abandon()
-        raise

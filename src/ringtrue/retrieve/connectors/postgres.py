@@ -12,15 +12,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.pg_connection import Server, psycopg
+from ringtrue.retrieve.connectors.base import Row, enough
+from ringtrue.retrieve.connectors.pg_connection import Server
 from ringtrue.retrieve.connectors.settings import Rule, Text, Weight
-from ringtrue.retrieve.connectors.vectors import VectorConnector
-from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector, one_each
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, plain
 
 LETTERS = ("A", "B", "C", "D")
@@ -39,12 +39,19 @@ _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
 class Database(Server):
     """What both ways to search a PostgreSQL table share."""
 
+    QUESTION: ClassVar[str]
+    """The placeholder of the question."""
+    CHECKED: ClassVar[str]
+    """The settings that a failing search of a table may be mended by."""
+
     table: Column | None = None
     """``table`` or ``schema.table``, spelled as in the catalogue."""
     id: Column = "id"
     """Column with the document id."""
     chunk: Column | None = None
     """Column with the passage's id, where a document has several rows; its best row counts."""
+    vector: Column | None = None
+    """Column with what is compared: a tsvector, or an embedding."""
     metadata: Column | None = None
     """JSON column in which a scope is looked up; without it a scope names columns."""
     sql: str | None = None
@@ -56,12 +63,16 @@ class Database(Server):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.table is None) == (self.sql is None):
-            raise InputError(
-                f"{self.name}: has both or neither of table and sql; give a table to search, or a statement of your own"
-            )
-        if self.table is not None and not all(part.strip() for part in self._table()):
-            raise InputError(f"{self.name}: invalid table={self.table!r}; write it like hotels or shop.hotels")
+        self.refuse(
+            (
+                (self.table is None) == (self.sql is None),
+                "has both or neither of table and sql; give a table to search, or a statement of your own",
+            ),
+            (
+                self.table is not None and not all(part.strip() for part in self._table()),
+                f"invalid table={self.table!r}; write it like hotels or shop.hotels",
+            ),
+        )
         if self.sql is not None:
             self._check_statement(self.sql)
 
@@ -71,36 +82,30 @@ class Database(Server):
     def _check_statement(self, statement: str) -> None:
         named = {match[1] or match[0] for match in _PLACEHOLDER.finditer(statement)} - {"%%"}
         for name in sorted(named):
-            if name not in (self.question, "k") and not name.startswith("scope."):
+            if name not in (self.QUESTION, "k") and not name.startswith("scope."):
                 raise InputError(
                     f"{self.name}: the sql holds {name!r:.40}, which is no placeholder; "
-                    f"write %({self.question})s, %(k)s or %(scope.NAME)s, and %% for a percent sign"
+                    f"write %({self.QUESTION})s, %(k)s or %(scope.NAME)s, and %% for a percent sign"
                 )
-        for name in (self.question, "k"):
+        for name in (self.QUESTION, "k"):
             if name not in named:
                 raise InputError(
                     f"{self.name}: the sql never uses %({name})s; write it where it belongs, LIMIT %(k)s at the end"
                 )
-
-    @property
-    @abstractmethod
-    def question(self) -> str:
-        """The placeholder of the question: ``text`` or ``vector``."""
 
     @abstractmethod
     def asked(self, text: str) -> str | None:
         """Return the question as the parameter it becomes, or None where nothing is asked."""
 
     @abstractmethod
-    def found(self, sql: Any) -> tuple[Any, Any]:
+    def found(self) -> tuple[Any, Any]:
         """Return (score, condition) over the row ``document`` and the parameter of the question."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
-        psycopg()
         asked = self.asked(text)
         if asked is None:
             return []
-        parameters: dict[str, Any] = {self.question: asked}
+        parameters: dict[str, Any] = {self.QUESTION: asked}
         if self.sql is not None:
             statement: Any = self.sql
             parameters |= self._named_scope(self.sql, scope)
@@ -116,33 +121,29 @@ class Database(Server):
         return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        psycopg()
-        from psycopg import sql
-
+        sql = _sql()
         statement = sql.SQL("SELECT DISTINCT document.{}::text AS doc_id FROM {} AS document WHERE {} AND {}").format(
-            _named(self.id), _named(*self._table()), self._is_one_of(sql), self.ready(sql)
+            _named(self.id), _named(*self._table()), self._is_one_of(), self.ready()
         )
-        return {row["doc_id"] for row in self.fetch(statement, {"ids": list(doc_ids)}, session={})}
+        return {row["doc_id"] for row in self.fetch(statement, {"ids": list(doc_ids)})}
 
-    @abstractmethod
-    def ready(self, sql: Any) -> Any:
+    def ready(self) -> Any:
         """Return the condition under which a row can be found at all: what has no vector yet is no part of the search."""
+        return _sql().SQL("TRUE" if self.vector is None else "document.{} IS NOT NULL").format(_named(self.vector or self.id))
 
     def looks_up(self) -> bool:
         return self.table is not None
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        psycopg()
-        from psycopg import sql
-
+        sql = _sql()
         columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
         for mark, name in zip(Mark._fields, self.mark_fields(), strict=True):
             if name is not None:
                 columns.append(sql.SQL(f"document.{{}}::text AS {mark}").format(_named(name)))
         statement = sql.SQL("SELECT {} FROM {} AS document WHERE {}").format(
-            sql.SQL(", ").join(columns), _named(*self._table()), self._is_one_of(sql)
+            sql.SQL(", ").join(columns), _named(*self._table()), self._is_one_of()
         )
-        rows = self.fetch(statement, {"ids": list(ids)}, session={})
+        rows = self.fetch(statement, {"ids": list(ids)})
         return one_each((row["doc_id"], Mark(row.get("source_hash"), row.get("tenant"))) for row in rows)
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
@@ -151,54 +152,50 @@ class Database(Server):
             raise InputError(f"{self.name}: a statement of one's own cannot be written to; name the table instead of sql")
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        psycopg()
-        from psycopg import sql
-
         rows = [self._row_of(document, own) for document, own in zip(documents, self.own(documents), strict=True)]
         # Delete and insert: not every table has a key that an upsert could go by.
-        statements = [self._deletion(sql, [document.id for document in documents], there)]
-        statements += [self._insertion(sql, row) for row in rows]
-        statements += self.afterwards(sql, documents)
+        statements = [self._deletion([document.id for document in documents], there)]
+        statements += [self._insertion(row) for row in rows]
+        statements += self.afterwards(documents)
         self.change(statements)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        psycopg()
-        from psycopg import sql
-
-        self.change([self._deletion(sql, ids, there)])
+        self.change([self._deletion(ids, there)])
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         """Return the columns that the connector fills itself, for each document."""
         return [{} for _ in documents]
 
-    def afterwards(self, sql: Any, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
+    def afterwards(self, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
         """Return what is to be done after rows were written, so that they are found."""
         return []
 
     def _row_of(self, document: Planted, own: Mapping[str, Any]) -> dict[str, Any]:
         from psycopg.types.json import Jsonb
 
-        record = {self.id: document.id, **({self.chunk: document.id} if self.chunk else {}), **own, **self.record(document)}
+        record = {**own, **self.record(document, self.id, self.chunk)}
         return {name: Jsonb(value) if isinstance(value, Mapping) else value for name, value in record.items()}
 
-    def _insertion(self, sql: Any, row: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    def _insertion(self, row: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        sql = _sql()
         values = {f"value{place}": value for place, value in enumerate(row.values())}
         statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
             _named(*self._table()), sql.SQL(", ").join(map(_named, row)), sql.SQL(", ").join(map(sql.Placeholder, values))
         )
         return statement, values
 
-    def _deletion(self, sql: Any, ids: Sequence[str], there: Mapping[str, Mark]) -> tuple[Any, Mapping[str, Any]]:
+    def _deletion(self, ids: Sequence[str], there: Mapping[str, Mark]) -> tuple[Any, Mapping[str, Any]]:
         """Return the statement that deletes rows with the marks that were seen; what came to be since then stays."""
+        sql = _sql()
         hashed = self.mark_fields()[0]
         assert hashed is not None  # check_plant has seen it
         statement = sql.SQL("DELETE FROM {} AS document WHERE {} AND document.{}::text = ANY(%(marks)s::text[])").format(
-            _named(*self._table()), self._is_one_of(sql), _named(hashed)
+            _named(*self._table()), self._is_one_of(), _named(hashed)
         )
         return statement, {"ids": list(ids), "marks": [there[doc_id].source_hash for doc_id in ids if doc_id in there]}
 
-    def _is_one_of(self, sql: Any) -> Any:
-        return sql.SQL("document.{}::text = ANY(%(ids)s::text[])").format(_named(self.id))
+    def _is_one_of(self) -> Any:
+        return _sql().SQL("document.{}::text = ANY(%(ids)s::text[])").format(_named(self.id))
 
     def _passage_of(self, row: Row) -> Any:
         """Return the document of a row that is a passage; a row that is none counts by itself, so that no more are fetched."""
@@ -217,9 +214,8 @@ class Database(Server):
         return {name: plain(str(scope[name[6:]])) if scope and name[6:] in scope else None for name in wanted}
 
     def _statement(self, scope: Scope | None, parameters: dict[str, Any]) -> Any:
-        from psycopg import sql
-
-        score, condition = self.found(sql)
+        sql = _sql()
+        score, condition = self.found()
         columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
         if self.chunk is not None:
             columns.append(sql.SQL("document.{}::text AS chunk").format(_named(self.chunk)))
@@ -233,16 +229,17 @@ class Database(Server):
             else:
                 conditions.append(sql.SQL(f"document.{{}} = %(value{place})s").format(_named(plain(str(name)))))
         rows = sql.SQL("SELECT {} FROM {} AS document {} WHERE {}").format(
-            sql.SQL(", ").join(columns), _named(*self._table()), self.beside(sql), sql.SQL(" AND ").join(conditions)
+            sql.SQL(", ").join(columns), _named(*self._table()), self.beside(), sql.SQL(" AND ").join(conditions)
         )
-        return self.ranked(sql, rows)
+        return self.ranked(rows)
 
-    def beside(self, sql: Any) -> Any:
+    def beside(self) -> Any:
         """Return what stands in FROM beside the table."""
-        return sql.SQL("")
+        return _sql().SQL("")
 
-    def ranked(self, sql: Any, rows: Any) -> Any:
+    def ranked(self, rows: Any) -> Any:
         """Return the best k of the rows, each document once where passages are known, ties by document id descending."""
+        sql = _sql()
         if self.chunk is not None:
             best = "SELECT DISTINCT ON (doc_id) * FROM ({}) AS passages WHERE score <> 'NaN' ORDER BY doc_id, score DESC, chunk"
             rows = sql.SQL(best).format(rows)
@@ -253,7 +250,7 @@ class Database(Server):
     @property
     def checked(self) -> str:
         """The settings that a failing statement may be mended by."""
-        return "sql" if self.sql is not None else "table, id, chunk"
+        return self.CHECKED if self.sql is None else "sql"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +259,9 @@ class Postgres(Database):
 
     The score is ``ts_rank_cd`` as PostgreSQL gives it: good for an order, not comparable between questions.
     """
+
+    QUESTION: ClassVar[str] = "text"
+    CHECKED: ClassVar[str] = "table, id, chunk, columns, vector, language"
 
     columns: Annotated[Sequence[Column], Rule(lambda _: True, "a list of columns like ['title', 'body']")] = ()
     """Columns to search, where there is no tsvector column; the whole table is read for each question."""
@@ -282,23 +282,20 @@ class Postgres(Database):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.table is not None and bool(self.columns) == (self.vector is not None):
-            raise InputError(
-                f"{self.name}: has both or neither of columns and vector; give columns to search, or a tsvector column"
-            )
-        self._check_weights()
-
-    def _check_weights(self) -> None:
         legal = list(self.columns) or LETTERS
-        for name in self.weights:
-            if name not in legal:
-                raise InputError(
-                    f"{self.name}: weights name '{name}', which is not searched; did you mean {nearest(name, legal)}?"
-                )
-        if self.columns and len(set(self._column_weights())) > len(LETTERS):
-            raise InputError(f"{self.name}: the weights have more than four values; PostgreSQL tells only four apart")
-        if self.weights and not any(self._classes()):
-            raise InputError(f"{self.name}: all weights are 0; give at least one above 0")
+        unknown = next((name for name in self.weights if name not in legal), "")
+        self.refuse(
+            (
+                self.table is not None and bool(self.columns) == (self.vector is not None),
+                "has both or neither of columns and vector; give columns to search, or a tsvector column",
+            ),
+            (unknown, f"weights name '{unknown}', which is not searched; did you mean {nearest(unknown, legal)}?"),
+            (
+                self.columns and len(set(self._column_weights())) > len(LETTERS),
+                "the weights have more than four values; PostgreSQL tells only four apart",
+            ),
+        )
+        self.refuse((self.weights and not any(self._classes()), "all weights are 0; give at least one above 0"))
 
     def _column_weights(self) -> list[float]:
         return [float(self.weights.get(name, 1.0)) for name in self.columns]
@@ -313,21 +310,11 @@ class Postgres(Database):
         largest = max(*values, 0.0)
         return [value / largest for value in values] if largest > 1 or (self.columns and largest) else values
 
-    @property
-    def question(self) -> str:
-        return "text"
-
-    @property
-    def checked(self) -> str:
-        return "sql" if self.sql is not None else "table, id, chunk, columns, vector, language"
-
     def asked(self, text: str) -> str:
         return text
 
-    def ready(self, sql: Any) -> Any:
-        return sql.SQL("TRUE" if self.vector is None else "document.{} IS NOT NULL").format(_named(self.vector or self.id))
-
-    def afterwards(self, sql: Any, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
+    def afterwards(self, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
+        sql = _sql()
         if self.vector is None or self.vector in (self.plant or {}) or self._generated():
             return []
         # A trigger may have filled it; what is still empty would never be found.
@@ -345,23 +332,24 @@ class Postgres(Database):
 
     def _generated(self) -> bool:
         """Whether PostgreSQL itself makes the tsvector of each row."""
-        from psycopg import sql
-
+        sql = _sql()
         statement = sql.SQL(
             "SELECT attgenerated <> '' AS made FROM pg_attribute WHERE attrelid = {}::regclass AND attname = %(name)s"
         ).format(sql.Literal(_named(*self._table()).as_string(None)))
-        found = self.fetch(statement, {"name": self.vector}, session={})
+        found = self.fetch(statement, {"name": self.vector})
         return bool(found and found[0]["made"])
 
-    def found(self, sql: Any) -> tuple[Any, Any]:
-        vector = self._vector(sql)
+    def found(self) -> tuple[Any, Any]:
+        sql = _sql()
+        vector = self._vector()
         weights = sql.Literal("{" + ",".join(repr(weight) for weight in reversed(self._classes())) + "}")
         score = sql.SQL("{}({}::float4[], {}, question.query, {})").format(
             _named("pg_catalog", self.rank), weights, vector, sql.Literal(self.normalization)
         )
         return score, sql.SQL("{} @@ question.query").format(vector)
 
-    def _vector(self, sql: Any) -> Any:
+    def _vector(self) -> Any:
+        sql = _sql()
         if self.vector is not None:
             return sql.SQL("document.{}").format(_named(self.vector))
         values = sorted(set(self._column_weights()), reverse=True)
@@ -373,12 +361,13 @@ class Postgres(Database):
         ]
         return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
 
-    def beside(self, sql: Any) -> Any:
+    def beside(self) -> Any:
         """Return the question as a tsquery, of which no part was read as an operator.
 
         ``websearch_to_tsquery`` and ``to_tsquery`` read operators from the question; ``plainto_tsquery`` reads none but wants
         every word. For any of the words, the question is cut into lexemes as a document is; each is quoted, and OR joins them.
         """
+        sql = _sql()
         if self.match == "all":
             query = "plainto_tsquery({}::regconfig, %(text)s::text)"
         else:
@@ -395,6 +384,9 @@ class Pgvector(Database, VectorConnector):
     The score is the cosine, the negated distance (l2) or the inner product.
     """
 
+    QUESTION: ClassVar[str] = "vector"
+    CHECKED: ClassVar[str] = "table, id, chunk, vector, and that pgvector is installed there,"
+
     vector: Column = "embedding"
     """Column of type vector or halfvec."""
     metric: Literal["cosine", "l2", "inner_product"] = "cosine"
@@ -409,36 +401,32 @@ class Pgvector(Database, VectorConnector):
                 f"{self.name}: exact=False cannot collapse passages; leave chunk or exact out, or give your own sql"
             )
 
-    @property
-    def question(self) -> str:
-        return "vector"
-
-    @property
-    def checked(self) -> str:
-        return "sql" if self.sql is not None else "table, id, chunk, vector, and that pgvector is installed there,"
-
     def asked(self, text: str) -> str | None:
         return _written(self.query_vector(text)) if text.strip() else None
-
-    def ready(self, sql: Any) -> Any:
-        return sql.SQL("document.{} IS NOT NULL").format(_named(self.vector))
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         return [{self.vector: _written(row)} for row in self.document_vectors(documents)]
 
-    def _distance(self, sql: Any) -> Any:
+    def _distance(self) -> Any:
+        sql = _sql()
         # The parameter has no type of its own, so that it takes the column's: vector or halfvec.
         return sql.SQL(f"document.{{}} {METRICS[self.metric][0]} %(vector)s").format(_named(self.vector))
 
-    def found(self, sql: Any) -> tuple[Any, Any]:
-        score = sql.SQL(METRICS[self.metric][1]).format(self._distance(sql))
-        return score, sql.SQL("document.{} IS NOT NULL").format(_named(self.vector))
+    def found(self) -> tuple[Any, Any]:
+        sql = _sql()
+        score = sql.SQL(METRICS[self.metric][1]).format(self._distance())
+        return score, self.ready()
 
-    def ranked(self, sql: Any, rows: Any) -> Any:
+    def ranked(self, rows: Any) -> Any:
+        sql = _sql()
         # An index answers only an order by the bare distance; by the score, every row is compared.
         if not self.exact:
-            rows = sql.SQL("{} ORDER BY {} LIMIT %(k)s").format(rows, self._distance(sql))
-        return super().ranked(sql, rows)
+            rows = sql.SQL("{} ORDER BY {} LIMIT %(k)s").format(rows, self._distance())
+        return super().ranked(rows)
+
+
+def _sql() -> Any:
+    return library("psycopg.sql", "postgres")
 
 
 def _written(vector: Iterable[float]) -> str:
@@ -448,15 +436,11 @@ def _written(vector: Iterable[float]) -> str:
 
 def _named(*parts: str) -> Any:
     """Return a name as it stands in a statement; a percent sign in it would pass for a placeholder."""
-    from psycopg import sql
-
-    return sql.Identifier(*(part.replace("%", "%%") for part in parts))
+    return _sql().Identifier(*(part.replace("%", "%%") for part in parts))
 
 
 def _quoted(text: str) -> Any:
-    from psycopg import sql
-
-    return sql.Literal(text.replace("%", "%%"))
+    return _sql().Literal(text.replace("%", "%%"))
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

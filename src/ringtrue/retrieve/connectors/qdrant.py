@@ -5,25 +5,24 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import os
 import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import Kept, Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.objects import THREAD, failure, within
-from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Text, Url
-from ringtrue.retrieve.connectors.vectors import VectorConnector
-from ringtrue.retrieve.connectors.writing import Mark, Planted
+from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
 
-_opening = threading.RLock()
+T = TypeVar("T")
+_opening = threading.Lock()
 _folders: dict[Path, Any] = {}
 """Open local folders: a folder can be opened once in a process, and is shared by all who search it."""
 _LOGGERS = ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
@@ -69,52 +68,40 @@ class Qdrant(VectorConnector):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = [name for name in ("url", "path", "client") if getattr(self, name) is not None]
-        if len(given) != 1:
-            said = " and ".join(given) or "none"
-            raise InputError(f"{self.name} needs one of url=, path= and client=, and has {said}; give one")
-        if self.path == ":memory:":
-            raise InputError(
-                f"{self.name}: an engine in memory starts empty; fill a QdrantClient(':memory:') and pass it as client="
-            )
+        self.refuse(
+            (len(given) != 1, f"needs one of url=, path= and client=, and has {' and '.join(given) or 'none'}; give one"),
+            (
+                self.path == ":memory:",
+                "an engine in memory starts empty; fill a QdrantClient(':memory:') and pass it as client=",
+            ),
+        )
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         if not text.strip():  # a blank text has no meaning that a vector could carry
             return []
         vector = self.query_vector(text)
-        client = self._client()
-        # The client's own limit counts whole seconds and single reads; the whole attempt is limited here.
-        return within(self.name, self.timeout, lambda: self._nearest(client, vector, k, scope))
+        return self._asked(lambda client: self._nearest(client, vector, k, scope))
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         if self.document is None:
             return {str(point.id) for point in self._retrieved([doc_id for doc_id in doc_ids if _is_point(doc_id)])}
         name = self.document
         models = _library().models
-        client = self._client()
         readable: list[Any] = [value for doc_id in doc_ids for value in readings(doc_id)]
         kinds = [[value for value in readable if type(value) is kind] for kind in (str, int)]
         same = [models.FieldCondition(key=name, match=models.MatchAny(any=values)) for values in kinds if values]
+        page = {"scroll_filter": models.Filter(should=same), "limit": 1000, "with_payload": _with_parents([name])}
 
-        def page(offset: Any) -> tuple[list[Any], Any]:
-            found: tuple[list[Any], Any] = client.scroll(
-                self.collection,
-                scroll_filter=models.Filter(should=same),
-                limit=1000,
-                offset=offset,
-                with_payload=sorted({name, name.split(".")[0]}),
-            )
-            return found
-
-        def scroll() -> set[str]:
+        def scroll(client: Any) -> set[str]:
             found: set[str] = set()
-            points, offset = self._asked(lambda: page(None))
+            offset = None
             while True:
+                points, offset = client.scroll(self.collection, offset=offset, **page)
                 found |= {str(field_of(point.payload or {}, name, self.name, "document")) for point in points}
                 if offset is None:
                     return found
-                points, offset = self._asked(lambda offset=offset: page(offset))  # type: ignore[misc]
 
-        return within(self.name, self.timeout, scroll)
+        return self._asked(scroll)
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
         super().check_plant(documents)
@@ -130,8 +117,7 @@ class Qdrant(VectorConnector):
         return {points[str(point.id)]: self.mark_of(point.payload or {}) for point in found}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        models, client = _library().models, self._client()
-        points = []
+        models, points = _library().models, []
         for document, vector in zip(documents, self.document_vectors(documents), strict=True):
             payload = self.record(document)
             for name in (self.document, self.chunk):
@@ -139,25 +125,19 @@ class Qdrant(VectorConnector):
             named: Any = {self.vector: vector} if self.vector else vector
             points.append(models.PointStruct(id=_point(document.id), vector=named, payload=payload))
 
-        def upsert() -> None:
+        def upsert(client: Any) -> None:
             self.check_size(self._vectors(client).size, vector)
-            self._asked(lambda: client.upsert(self.collection, points, wait=True))
+            client.upsert(self.collection, points, wait=True)
 
-        within(self.name, self.timeout, upsert)
+        self._asked(upsert)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        client = self._client()
         chosen = _library().models.PointIdsList(points=[_point(doc_id) for doc_id in ids])
-        within(self.name, self.timeout, lambda: self._asked(lambda: client.delete(self.collection, chosen, wait=True)))
+        self._asked(lambda client: client.delete(self.collection, chosen, wait=True))
 
     def _retrieved(self, ids: Sequence[str]) -> list[Any]:
-        client = self._client()
         keys = [int(doc_id) if doc_id.isdecimal() else doc_id for doc_id in ids]
-
-        def retrieve() -> list[Any]:
-            return list(self._asked(lambda: client.retrieve(self.collection, keys, with_payload=True)))
-
-        return within(self.name, self.timeout, retrieve) if keys else []
+        return self._asked(lambda client: list(client.retrieve(self.collection, keys, with_payload=True))) if keys else []
 
     def _nearest(self, client: Any, vector: list[float], k: int, scope: Scope | None) -> list[Row]:
         found = self._vectors(client)
@@ -166,16 +146,13 @@ class Qdrant(VectorConnector):
         fields = [name for name in (self.document, self.chunk) if name]
 
         def fetch(count: int) -> list[Row]:
-            answer = self._asked(
-                lambda: client.query_points(
-                    self.collection,
-                    query=vector,
-                    using=self.vector,
-                    query_filter=_filter(scope),
-                    limit=count,
-                    # Nested fields cannot be told from names with a dot before they are seen: their first part holds both.
-                    with_payload=sorted({part for name in fields for part in (name, name.split(".")[0])}) or False,
-                )
+            answer = client.query_points(
+                self.collection,
+                query=vector,
+                using=self.vector,
+                query_filter=_filter(scope),
+                limit=count,
+                with_payload=_with_parents(fields) or False,
             )
             return [self._row(point, sign) for point in answer.points]
 
@@ -192,8 +169,9 @@ class Qdrant(VectorConnector):
 
     def _vectors(self, client: Any) -> QdrantVectors:
         """Return size and metric of the vector that is searched, and remember them."""
-        if "_found" not in self.__dict__:
-            described = self._asked(lambda: client.get_collection(self.collection)).config.params.vectors
+
+        def read() -> QdrantVectors:
+            described = client.get_collection(self.collection).config.params.vectors
             if isinstance(described, Mapping):
                 if self.vector not in described:
                     there = nearest(self.vector or "", described) if described else "none"
@@ -207,21 +185,19 @@ class Qdrant(VectorConnector):
                 )
             if described is None:
                 raise InputError(f"{self.name}: points of '{self.collection}' have no dense vectors; name another collection")
-            self.__dict__["_found"] = QdrantVectors(
-                described.size, getattr(described.distance, "value", str(described.distance))
-            )
-        found: QdrantVectors = self.__dict__["_found"]
-        return found
+            return QdrantVectors(described.size, getattr(described.distance, "value", str(described.distance)))
 
-    def _client(self) -> Any:
-        if self.client is not None:
-            return self.client
-        with _opening:
-            process, opened = self.__dict__.get("_opened", (0, None))
-            if process != os.getpid():  # after a fork, two processes must not read from one connection
-                opened = self._folder() if self.path is not None else self._server()
-                self.__dict__["_opened"] = os.getpid(), opened
-            return opened
+        kept: Kept[QdrantVectors] = self.kept("vectors", lambda _: None)
+        return kept.get(read)
+
+    def _asked(self, action: Callable[[Any], T]) -> T:
+        """Return what an action with the client returns; raises its exceptions as ours, without addresses and keys."""
+        client = self.client
+        if client is None:
+            # Not closed with the connector: a folder is shared by all who search it.
+            client = self.kept("client", lambda _: None).get(self._server if self.path is None else self._folder)
+        # The client's own limit counts whole seconds and single reads; the whole attempt is limited here.
+        return within(self, lambda: action(client), self._failure)
 
     def _server(self) -> Any:
         options: dict[str, Any] = {}
@@ -243,52 +219,43 @@ class Qdrant(VectorConnector):
         folder = Path(self.path or "").expanduser().resolve()
         if not folder.is_dir():  # the client would make it
             raise MissingInput(f"{self.name}: the folder of path= is not there; check it, or write url= for a server")
-        if folder not in _folders:
-            client = _library().QdrantClient
-            try:
-                _folders[folder] = client(path=str(folder), force_disable_check_same_thread=True)
+        with _opening:
+            if folder not in _folders:
+                client = _library().QdrantClient
+                try:
+                    _folders[folder] = client(path=str(folder), force_disable_check_same_thread=True)
+                except RuntimeError as problem:
+                    raise Unreachable(
+                        f"{self.name}: another process has the folder open; stop it, or run a Qdrant server"
+                    ) from problem
                 atexit.register(_folders[folder].close)  # left to itself, it complains when the interpreter ends
-            except RuntimeError as problem:
-                raise Unreachable(
-                    f"{self.name}: another process has the folder open; stop it, or run a Qdrant server"
-                ) from problem
-        return _folders[folder]
+            return _folders[folder]
 
-    def _asked(self, question: Callable[[], Any]) -> Any:
-        """Return the client's answer; raises its exceptions as ours, without addresses and keys."""
-        try:
-            return question()
-        except Exception as problem:
-            raise self._failure(problem) from problem
-
-    def _failure(self, problem: Exception) -> SearchFailed:
+    def _failure(self, problem: BaseException) -> SearchFailed:
         status = getattr(problem, "status_code", None)
         if isinstance(status, int):
-            return self._refused(status, getattr(problem, "content", b""))
-        if type(problem).__name__ == "ResourceExhaustedResponse":
-            return self._refused(429, b"")
+            return self._refused(status, _said(getattr(problem, "content", b"")))
         code = getattr(problem, "code", None)
         if callable(code):  # gRPC
-            return self._refused(_GRPC.get(getattr(code(), "name", ""), 400), b"")
+            return self._refused(_GRPC.get(getattr(code(), "name", ""), 400))
         source = getattr(problem, "source", None)  # what the client's HTTP library raised
-        kinds = {kind.__name__ for kind in type(source).__mro__}
+        kind, kinds = type(source or problem).__name__, {kind.__name__ for kind in type(source).__mro__}
+        if kind == "ResourceExhaustedResponse":
+            return self._refused(429)
         if "TimeoutException" in kinds:
-            return self._refused(408, b"")
+            return self._refused(408)
+        if "CERTIFICATE_VERIFY_FAILED" in str(source):
+            return Unreachable(f"{self.name} has a TLS certificate that is not trusted; name its authority in ca_file=")
         if "TransportError" in kinds:
-            if _untrusted(source):
-                return Unreachable(f"{self.name} has a TLS certificate that is not trusted; name its authority in ca_file=")
-            kind = type(source).__name__
             return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs and the address is right")
         if source is not None or isinstance(problem, json.JSONDecodeError):
-            kind = type(source or problem).__name__
             return BadAnswer(f"{self.name} answered what is no answer of Qdrant ({kind}); check that the url is Qdrant's")
         if isinstance(problem, ValueError) and self.url is None:  # the local engine's word for whatever is wrong
             said = " ".join(str(problem).split())
             return BadAnswer(f"{self.name} cannot answer ({said:.120}); check collection= and vector=")
         return failure(self.name, problem)
 
-    def _refused(self, status: int, content: bytes) -> SearchFailed:
-        said = _said(content)
+    def _refused(self, status: int, said: str = "") -> SearchFailed:
         if status in (401, 403):
             return AccessDenied(
                 f"{self.name} refused the credentials ({status}); check the environment variable of api_key_env="
@@ -346,6 +313,11 @@ def _said(content: bytes) -> str:
     return f": {' '.join(str(said).split()):.120}"
 
 
+def _with_parents(fields: Sequence[str]) -> list[str]:
+    """Return payload fields to ask for: a nested one cannot be told from a name with a dot, its first part holds both."""
+    return sorted({part for name in fields for part in (name, name.split(".")[0])})
+
+
 def _filter(scope: Scope | None) -> Any:
     """Return Qdrant's filter of a scope; names and values are never read as anything else."""
     if not scope:
@@ -362,14 +334,6 @@ def _filter(scope: Scope | None) -> Any:
         return same[0] if len(same) == 1 else models.Filter(should=same)
 
     return models.Filter(must=[condition(name, value) for name, value in scope.items()])
-
-
-def _untrusted(problem: BaseException | None) -> bool:
-    for _ in range(20):  # causes may form a ring
-        if problem is None or isinstance(problem, ssl.SSLCertVerificationError):
-            break
-        problem = problem.__cause__ or problem.__context__
-    return problem is not None and isinstance(problem, ssl.SSLCertVerificationError)
 
 
 def _library() -> Any:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import quote
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
 from ringtrue.retrieve.connectors.settings import Number, Text
-from ringtrue.retrieve.connectors.writing import Mark, Planted, RecordConnector, one_each, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, RecordConnector, one_each
 from ringtrue.retrieve.protocol import Scope, plain
 
 MAX_WORDS = 256
@@ -27,6 +27,24 @@ _FTS5 = re.compile(r"\busing\s+[\"'\[`]?fts5\b", re.IGNORECASE)
 _CONTENT = re.compile(r"\bcontent\s*=", re.IGNORECASE)
 _STEPS = 2000
 """Steps of SQLite between two looks at the clock."""
+
+FAILURES: Sequence[tuple[tuple[int, ...], type[SearchFailed], str]] = (
+    (
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+        TimedOut,
+        ": {file} stayed locked for {timeout:g} s; raise timeout=, or end who writes to it",
+    ),
+    ((sqlite3.SQLITE_INTERRUPT,), TimedOut, " did not answer within {timeout:g} s; raise timeout=, or ask shorter questions"),
+    (
+        (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
+        Unreachable,
+        ": {file} cannot be opened or read ({why}); check the file and its folder",
+    ),
+    ((sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PERM), AccessDenied, ": {file} may not be read ({why}); check its permissions"),
+    ((sqlite3.SQLITE_NOTADB,), BadAnswer, ": {file} is no SQLite file, or an encrypted one; name a plain SQLite file"),
+)
+"""SQLite's codes → the error and its message."""
+FAILED = BadAnswer, ": SQLite says '{why:.120}'; check {file} with PRAGMA integrity_check"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,61 +74,54 @@ class Sqlite(RecordConnector):
         """Return the best rows, with minus SQLite's bm25 as score; a question without words finds nothing."""
         words = self._words(text)
         with self._reading() as database:
-            statement, values = self._statement(database, words, k, scope)
-            return self._rows(database.execute(statement, values), k) if words else []
+            statement, values = self._statement(self._tables(database), words, k, scope)
+            return _first(database.execute(statement, values), k) if words else []
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         with self._reading() as database:
-            holder, _ = self._holding(database)
-            return {row[0] for row in self._stored(database, holder, doc_ids, [])}
+            return {row[0] for row in self._stored(database, self._tables(database), doc_ids, [])}
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         with self._reading() as database:
-            holder, known = self._holding(database)
-            wanted = [name for name in self.mark_fields() if name]
-            self._check_columns("plant", wanted, known, holder)
-            rows = self._stored(database, holder, ids, wanted)
+            tables, wanted = self._tables(database), self.marking()
+            self._check_columns("plant", wanted, tables.held, tables.holder)
+            rows = self._stored(database, tables, ids, wanted)
             return one_each((row[0], self.mark_of(dict(zip(wanted, row[2:], strict=True)))) for row in rows)
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        with self._writing() as (database, place):
+        with self._writing() as (database, tables, beside):
             for document in documents:
-                self._delete(database, place, [document.id], document.tenant)
-                place.insert(database, {self.id: document.id, **self._filled(document)})
+                self._delete(database, tables, beside, [document.id], document.tenant)
+                row = self.record(document, self.id, self.chunk, scalars=True)
+                made = _insert(database, tables.holder, {name: row[name] for name in row if name in tables.held})
+                if beside:
+                    words = {name: row[name] for name in row if name in tables.columns}
+                    _insert(database, tables.table, {"rowid": made, **words})
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        with self._writing() as (database, place):
-            self._delete(database, place, ids, tenant)
-
-    def _filled(self, document: Planted) -> dict[str, Any]:
-        chunk = {self.chunk: document.id} if self.chunk else {}
-        return chunk | {name: scalar(value) for name, value in self.record(document).items()}
-
-    def _holding(self, database: sqlite3.Connection) -> tuple[str, list[str]]:
-        """Return the table that holds the ids, and its columns."""
-        holder = self._holder(database) if self.content else self._table(database)[0]
-        names = _columns(database, holder)
-        if self.id.lower() != "rowid":
-            self._check_columns("id", [self.id], names, holder)
-        return holder, names
+        with self._writing() as (database, tables, beside):
+            self._delete(database, tables, beside, ids, tenant)
 
     def _stored(
-        self, database: sqlite3.Connection, holder: str, ids: Sequence[str], names: Sequence[str]
+        self, database: sqlite3.Connection, tables: _Tables, ids: Sequence[str], names: Sequence[str]
     ) -> Iterable[tuple[Any, ...]]:
         """Return (id, rowid, further columns) of the rows with these ids."""
         columns = "".join(f", {_quoted(name)}" for name in names)
         statement = (
-            f"SELECT CAST({_quoted(self.id)} AS TEXT), rowid{columns} FROM {_quoted(holder)} "
+            f"SELECT CAST({_quoted(self.id)} AS TEXT), rowid{columns} FROM {_quoted(tables.holder)} "
             f"WHERE CAST({_quoted(self.id)} AS TEXT) IN ({', '.join('?' * len(ids))})"
         )
         return database.execute(statement, list(ids)).fetchall()
 
-    def _delete(self, database: sqlite3.Connection, place: _Place, ids: Sequence[str], tenant: str | None) -> None:
+    def _delete(
+        self, database: sqlite3.Connection, tables: _Tables, beside: bool, ids: Sequence[str], tenant: str | None
+    ) -> None:
         """Delete the rows of these ids that bear our marks."""
-        names = [name for name in self.mark_fields() if name]
-        for row in self._stored(database, place.holder, ids, names):
+        names = self.marking()
+        for row in self._stored(database, tables, ids, names):
             if self.mark_of(dict(zip(names, row[2:], strict=True))).proves(row[0], tenant):
-                place.delete(database, row[1])
+                for table in [tables.holder, tables.table] if beside else [tables.holder]:
+                    database.execute(f"DELETE FROM {_quoted(table)} WHERE rowid = ?", [row[1]])
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -123,13 +134,17 @@ class Sqlite(RecordConnector):
             raise self._failed(problem) from problem
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Connection, _Place]]:
-        """Open the file to be written in one transaction: what fails leaves nothing behind."""
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, _Tables, bool]]:
+        """Open the file to be written in one transaction: what fails leaves nothing behind.
+
+        Yields the connection, the tables, and whether the FTS5 table must be written beside the holder.
+        """
         try:
             with closing(self._open(mode="rw")) as database:
                 database.execute("BEGIN IMMEDIATE")
                 try:
-                    yield database, self._place(database)
+                    tables = self._tables(database)
+                    yield database, tables, self._beside(database, tables)
                 except BaseException:
                     database.rollback()
                     raise
@@ -141,30 +156,27 @@ class Sqlite(RecordConnector):
         except sqlite3.Error as problem:
             raise self._failed(problem) from problem
 
-    def _place(self, database: sqlite3.Connection) -> _Place:
-        """Return where rows are written; raises InputError where words written there would not be found."""
+    def _beside(self, database: sqlite3.Connection, tables: _Tables) -> bool:
+        """Return whether no trigger fills the FTS5 table; raises InputError if what is written would not be found."""
         if self.id.lower() == "rowid":
             raise InputError(f"{self.name}: ids of planted documents are texts, and id = 'rowid' holds numbers; name a column")
-        table, columns = self._table(database)
-        (made,) = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
+        (made,) = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", [tables.table]).fetchone()
         elsewhere = bool(_CONTENT.search(made))
-        if self.content is None:
-            if elsewhere:
-                raise InputError(f"{self.name}: the rows of '{table}' lie in another table; name that with content= to write")
-            place = _Place(table, tuple(columns), None, ())
-        else:
-            holder, held = self._holding(database)
-            triggers = database.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", [holder])
-            fed = any(table.lower() in (sql or "").lower() for (sql,) in triggers)
-            if elsewhere and not fed:
-                raise InputError(
-                    f"{self.name}: no trigger of '{holder}' keeps '{table}' up to date, so nothing written would be found; "
-                    "make the triggers that SQLite's page on FTS5 shows"
-                )
-            place = _Place(holder, tuple(held), None if fed else table, () if fed else tuple(columns))
-        known = [*place.columns, *place.searched]
-        self._check_columns("plant", self.plant or (), known, place.holder)
-        return place
+        if self.content is None and elsewhere:
+            raise InputError(
+                f"{self.name}: the rows of '{tables.table}' lie in another table; name that with content= to write"
+            )
+        triggers = database.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", [tables.holder])
+        fed = any(tables.table.lower() in (sql or "").lower() for (sql,) in triggers)
+        if elsewhere and not fed:
+            raise InputError(
+                f"{self.name}: no trigger of '{tables.holder}' keeps '{tables.table}' up to date, so nothing written would be "
+                "found; make the triggers that SQLite's page on FTS5 shows"
+            )
+        beside = self.content is not None and not fed
+        known = [*tables.held, *(tables.columns if beside else ())]
+        self._check_columns("plant", self.plant or (), known, tables.holder)
+        return beside
 
     def _open(self, mode: str = "ro") -> sqlite3.Connection:
         path = Path(self.file)
@@ -187,15 +199,12 @@ class Sqlite(RecordConnector):
         quoted = ('"' + word.replace('"', '""') + '"' for word in words[:MAX_WORDS])
         return (" OR " if self.match == "any" else " AND ").join(quoted)
 
-    def _statement(self, database: sqlite3.Connection, words: str, k: int, scope: Scope | None) -> tuple[str, list[Any]]:
-        table, columns = self._table(database)
+    def _statement(self, tables: _Tables, words: str, k: int, scope: Scope | None) -> tuple[str, list[Any]]:
+        table, columns, holder, held = tables
         self._check_columns("columns", self.columns, columns, table)
         self._check_columns("weights", self.weights or (), columns, table)
-        holder = self._holder(database) if self.content else table
-        held = _columns(database, holder) if self.content else columns
-        for setting, column in (("id", self.id), ("chunk", self.chunk)):
-            if column and column.lower() != "rowid":
-                self._check_columns(setting, [column], held, holder)
+        if self.chunk and self.chunk.lower() != "rowid":
+            self._check_columns("chunk", [self.chunk], held, holder)
         for column in scope or ():
             if column not in held:
                 raise InputError(f"{self.name} cannot be searched within '{column}'; {_these(held, holder)}")
@@ -213,12 +222,13 @@ class Sqlite(RecordConnector):
         within = f"{{{' '.join(map(_quoted, self.columns))}}} : ({words})" if self.columns else words
         return statement, [*weights, within, *(plain(str(value)) for value in (scope or {}).values()), limit]
 
-    def _table(self, database: sqlite3.Connection) -> tuple[str, list[str]]:
-        listed = database.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-        known = [name for name, sql in listed if _FTS5.search(sql or "")]
-        found = next((name for name in known if name.lower() == self.table.lower()), None)
-        if found is None:
-            there = any(name.lower() == self.table.lower() for name, _ in listed)
+    def _tables(self, database: sqlite3.Connection) -> _Tables:
+        """Return the tables that the settings name; raises InputError naming those there are."""
+        listed = database.execute("SELECT name, sql, type FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        known = [name for name, sql, _ in listed if _FTS5.search(sql or "")]
+        table = next((name for name in known if name.lower() == self.table.lower()), None)
+        if table is None:
+            there = any(name.lower() == self.table.lower() for name, _, _ in listed)
             problem = (
                 f"the table '{self.table}' of {self.file} is no FTS5 table"
                 if there
@@ -226,16 +236,20 @@ class Sqlite(RecordConnector):
             )
             cure = f"its FTS5 tables: {', '.join(map(repr, known))}" if known else "it has no FTS5 table at all, make one first"
             raise InputError(f"{self.name}: {problem}; {cure}")
-        return found, _columns(database, found)
-
-    def _holder(self, database: sqlite3.Connection) -> str:
-        tables: list[str] = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = next((name for name in tables if name.lower() == str(self.content).lower()), None)
-        if found is None:
-            raise InputError(
-                f"{self.name}: {self.file} has no table '{self.content}'; did you mean {nearest(str(self.content), tables)}?"
-            )
-        return found
+        holder = table
+        if self.content is not None:
+            names = [name for name, _, kind in listed if kind == "table"]
+            holder = next((name for name in names if name.lower() == self.content.lower()), "")
+            if not holder:
+                raise InputError(
+                    f"{self.name}: {self.file} has no table '{self.content}'; did you mean {nearest(self.content, names)}?"
+                )
+        columns, held = (
+            [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")] for name in (table, holder)
+        )
+        if self.id.lower() != "rowid":
+            self._check_columns("id", [self.id], held, holder)
+        return _Tables(table, columns, holder, held)
 
     def _check_columns(self, setting: str, wanted: Iterable[str], known: Sequence[str], table: str) -> None:
         # SQLite takes an unknown name in double quotes for a text, so it would not complain by itself.
@@ -243,64 +257,39 @@ class Sqlite(RecordConnector):
             if column not in known:
                 raise InputError(f"{self.name}: {setting} names the column '{column}'; {_these(known, table)}")
 
-    def _rows(self, found: Iterable[tuple[Any, Any, float]], k: int) -> list[dict[str, Any]]:
-        return [{"doc_id": doc_id, "chunk": chunk, "score": score} for doc_id, chunk, score in _first(found, k)]
-
     def _failed(self, problem: sqlite3.Error) -> SearchFailed:
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-        why = f"{problem}".replace("\n", " ")
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return TimedOut(
-                f"{self.name}: {self.file} stayed locked for {self.timeout:g} s; raise timeout=, or end who writes to it"
-            )
-        if code == sqlite3.SQLITE_INTERRUPT:
-            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask shorter questions")
-        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
-            return Unreachable(f"{self.name}: {self.file} cannot be opened or read ({why}); check the file and its folder")
-        if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PERM):
-            return AccessDenied(f"{self.name}: {self.file} may not be read ({why}); check its permissions")
-        if code == sqlite3.SQLITE_NOTADB:
-            return BadAnswer(f"{self.name}: {self.file} is no SQLite file, or an encrypted one; name a plain SQLite file")
-        return BadAnswer(f"{self.name}: SQLite says '{why:.120}'; check {self.file} with PRAGMA integrity_check")
+        kind, message = next(((kind, message) for codes, kind, message in FAILURES if code in codes), FAILED)
+        facts = {"file": self.file, "timeout": self.timeout, "why": f"{problem}".replace("\n", " ")}
+        return kind(f"{self.name}{message.format(**facts)}")
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The table that rows are written to, and the FTS5 table beside it where no trigger fills that."""
+class _Tables(NamedTuple):
+    """The FTS5 table, and the table that holds id, chunk and scope: another one with content=, else the same."""
 
+    table: str
+    columns: list[str]
     holder: str
-    columns: tuple[str, ...]
-    beside: str | None
-    searched: tuple[str, ...]
-
-    def insert(self, database: sqlite3.Connection, row: Mapping[str, Any]) -> None:
-        made = self._insert(database, self.holder, {name: row[name] for name in row if name in self.columns})
-        if self.beside is not None:
-            words = {name: row[name] for name in row if name in self.searched}
-            self._insert(database, self.beside, {"rowid": made, **words})
-
-    def delete(self, database: sqlite3.Connection, rowid: int) -> None:
-        for table in filter(None, (self.holder, self.beside)):
-            database.execute(f"DELETE FROM {_quoted(table)} WHERE rowid = ?", [rowid])
-
-    def _insert(self, database: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
-        names, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
-        made = database.execute(f"INSERT INTO {_quoted(table)} ({names}) VALUES ({marks})", list(row.values()))
-        return int(made.lastrowid or 0)
+    held: list[str]
+    """The columns of the holder."""
 
 
-def _first(found: Iterable[tuple[Any, Any, float]], k: int) -> Iterator[tuple[Any, Any, float]]:
-    """Yield rows until they name ``k`` documents; the rest need not even be read."""
+def _insert(database: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
+    names, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
+    made = database.execute(f"INSERT INTO {_quoted(table)} ({names}) VALUES ({marks})", list(row.values()))
+    return int(made.lastrowid or 0)
+
+
+def _first(found: Iterable[tuple[Any, Any, float]], k: int) -> list[dict[str, Any]]:
+    """Return rows until they name ``k`` documents; the rest need not even be read."""
+    rows: list[dict[str, Any]] = []
     documents: set[Any] = set()
-    for row in found:
-        yield row
-        documents.add(row[0])
+    for doc_id, chunk, score in found:
+        rows.append({"doc_id": doc_id, "chunk": chunk, "score": score})
+        documents.add(doc_id)
         if len(documents) == k:
-            return
-
-
-def _columns(database: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
+            break
+    return rows
 
 
 def _quoted(name: str) -> str:

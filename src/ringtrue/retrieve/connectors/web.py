@@ -1,4 +1,7 @@
-"""JSON over HTTP for connectors: a status that is no success becomes one error, in which no address and no secret shows."""
+"""JSON over HTTP for connectors: a status that is no success becomes one error, in which no address and no secret shows.
+
+``redacted`` takes secrets out of somebody else's words before they stand in a message of ours.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,56 @@ import os
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from html import escape
 from json import dumps
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, Unreachable
 from ringtrue.http_client import HttpClient, Response, is_loopback
-from ringtrue.retrieve.connectors.redact import one_line, redacted
+
+SHORTEST = 4
+"""Letters of the shortest secret that is taken out; shorter ones stand inside other words."""
+CUT = 6
+"""Letters of the shortest beginning of a secret that is taken out where a text was cut."""
+_ENDS = (";", ",", ")", " ", "'")
+"""What follows a text that was cut in one of our messages."""
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """Return a text in which '…' stands for every secret, however it is spelled there; also where a cut left its beginning.
+
+    >>> redacted("cannot handle /find?key=a%2Fb%2Fc&q=pool", ["a/b/c"])
+    'cannot handle /find?key=…&q=pool'
+    """
+    words = _spellings(secrets)
+    for word in words:
+        text = text.replace(word, "…")
+    for word in words:  # only now: a whole one must not be taken for the beginning of another spelling
+        for length in range(min(len(word) - 1, len(text)), CUT - 1, -1):
+            beginning = word[:length]
+            if beginning in text:
+                for end in _ENDS:
+                    text = text.replace(beginning + end, "…" + end)
+                text = f"{text[:-length]}…" if text.endswith(beginning) else text
+    return text
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line without anything that a terminal obeys."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def _spellings(secrets: Iterable[str]) -> list[str]:
+    """Return the secrets as they are and as addresses, JSON, Python and HTML spell them, the longest first."""
+    found: set[str] = set()
+    for word in secrets:
+        if len(word) >= SHORTEST:
+            found |= {word, escape(word), repr(word)[1:-1], dumps(word)[1:-1], dumps(word, ensure_ascii=False)[1:-1]}
+            found |= {quote(word, errors="replace"), quote(word, safe="", errors="replace"), quote_plus(word, errors="replace")}
+    return sorted(found, key=lambda word: (-len(word), word))
+
 
 _HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Headers that hold no secret: their values may show in a message."""

@@ -19,7 +19,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.base import AT_ONCE, Connector
-from ringtrue.retrieve.connectors.template import filled, places, texts
+from ringtrue.retrieve.connectors.settings import Text, filled, places, texts
+from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import plain
 
 PARTS = ("id", "title", "text", "tenant", "source_hash", "metadata")
@@ -205,15 +206,22 @@ class RecordConnector(WritingConnector):
             raise no_mark(self.name, "a field like source_hash = '{source_hash}'")
         check_tenant(self.name, "plant", self.plant, documents)
 
-    def record(self, document: Planted) -> dict[str, Any]:
-        """Return the fields of a document, but for those that the connector fills itself."""
+    def record(self, document: Planted, *id_fields: str | None, scalars: bool = False) -> dict[str, Any]:
+        """Return the fields of a document with its id in ``id_fields``; with ``scalars`` lists and tables become JSON."""
         found = filled(self.plant, document.values(), place=PLACE) or {}
-        return {name: plain(value) if isinstance(value, str) else value for name, value in found.items()}
+        values = {name: plain(value) if isinstance(value, str) else value for name, value in found.items()}
+        if scalars:
+            values = {name: scalar(value) for name, value in values.items()}
+        return dict.fromkeys(filter(None, id_fields), document.id) | values
 
     def mark_fields(self) -> tuple[str | None, str | None]:
         """Return the fields that hold (source hash, tenant), None where nothing does."""
         by_template = {template: name for name, template in (self.plant or {}).items() if isinstance(template, str)}
         return by_template.get("{source_hash}"), by_template.get("{tenant}")
+
+    def marking(self) -> list[str]:
+        """Return the fields that hold marks."""
+        return [name for name in self.mark_fields() if name]
 
     def mark_of(self, record: Mapping[str, Any]) -> Mark:
         """Return the mark of a record by its fields."""
@@ -266,3 +274,29 @@ def _whose(doc_id: str, mark: Mark) -> str:
     if mark.proves(doc_id, mark.tenant or None):
         return f"belongs to tenant '{mark.tenant}'" if mark.tenant else "belongs to no tenant"
     return "was not planted, or for another tenant" if mark.source_hash else "was not planted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorConnector(RecordConnector):
+    """A system that compares vectors."""
+
+    model: Text = DEFAULT_MODEL
+    """The encoder of the question, a name or a folder: the one that made the stored vectors."""
+
+    def query_vector(self, text: str) -> list[float]:
+        """Return a question as a vector."""
+        found: list[float] = encoder(self.model).encode([text], query=True)[0].tolist()
+        return found
+
+    def document_vectors(self, documents: Sequence[Planted]) -> list[list[float]]:
+        """Return the vector of each document."""
+        found: list[list[float]] = encoder(self.model).encode([document.whole for document in documents]).tolist()
+        return found
+
+    def check_size(self, stored: int | None, vector: Sequence[Any]) -> None:
+        """Raise InputError if the stored vectors have another number of dimensions; None says that there are none yet."""
+        if stored not in (None, len(vector)):
+            raise InputError(
+                f"{self.name}: the stored vectors have {stored} dimensions and those of model '{self.model}' {len(vector)}; "
+                "name the model that made them"
+            )

@@ -193,8 +193,6 @@ class Model:
 
     def run(self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, prompt: str = "") -> Matrix:
         """Return what the head says of each text (or text pair), in the order given."""
-        if pairs is not None and len(pairs) != len(texts):
-            raise InputError(f"{len(texts)} texts and {len(pairs)} beside them make no pairs; give as many of both")
         found = np.empty((len(texts), self.size), np.float32)
         for start in range(0, len(texts), BLOCK):
             block: list[Any] = [prompt + self._text(text) for text in texts[start : start + BLOCK]]

@@ -1,21 +1,24 @@
-"""Records → documents. In: named values with the place where they stand; out: a document each, or InputError with the place.
+"""Records of JSON, JSON lines, CSV and TSV → documents. In: named values with the place where they stand; out: a document each.
 
 The id, the title and the text are found by the usual names of fields, or by those that are given; ``tags`` become tags,
-what is left becomes metadata.
+what is left becomes metadata. What cannot be understood is an InputError with the place.
 """
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain, islice
+from typing import IO, Any
 
-from ringtrue.errors import nearest
+from ringtrue.errors import InputError, nearest
 from ringtrue.formats import Place, parse_json, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.protocol import plain
-from ringtrue.retrieve.sources.opening import Empty
+from ringtrue.retrieve.sources.files import Empty, File, lines_of
 
 IDS = ("_id", "id", "doc_id", "docid", "docno", "document_id")
 TITLES = ("title",)
@@ -160,3 +163,107 @@ def tags_of(value: Any, place: Place) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(tag, str | int) and not isinstance(tag, bool) for tag in value):
         raise place.error(f"{shown(value)} is no list of tags", "write a list of texts")
     return tuple(plain(str(tag)).strip() for tag in value if str(tag).strip())
+
+
+WRAPPER = "documents"
+
+
+def json_lines(lines: Iterable[tuple[int, str]], place: Place) -> Rows:
+    """Yield the objects of JSON lines; blank lines are passed over."""
+    filled = ((number, line) for number, line in lines if line.strip())
+    number = None
+    for number, line in filled:
+        here = place.on(number)
+        yield here, _object(parse_json(line.strip("\r\n"), here), here)
+    if number is None:
+        raise Empty
+
+
+def _object(value: Any, place: Place) -> Record:
+    if not isinstance(value, dict):
+        raise place.error(f"{shown(value)} is no object", 'write {"_id": …, "text": …}')
+    return value
+
+
+def json_documents(file: File, content: IO[bytes], place: Place, fields: Fields) -> Iterator[tuple[Place, Document]]:
+    """Yield the documents of a list, of a list under 'documents', of one object, or of objects line by line."""
+    lines = lines_of(content, place)
+    first_two = list(islice((line for line in lines if line[1].strip()), 2))
+    if len(first_two) == 2 and _is_object(first_two[0][1], place):
+        yield from from_rows(json_lines(chain(first_two, lines), place), fields)
+        return
+    # Lines that were blank count for the numbers in complaints.
+    text = _gathered(chain(first_two, lines))
+    if not text.strip():
+        raise Empty
+    value = parse_json(text, place)
+    if isinstance(value, dict) and isinstance(value.get(WRAPPER), list):
+        value, place = value[WRAPPER], place.at(WRAPPER)
+    if isinstance(value, list):
+        yield from from_rows(((place.at(n), _object(item, place.at(n))) for n, item in enumerate(value)), fields)
+    else:
+        row = _object(value, place)
+        if fields.text_field is None and usual_field(row, TEXTS) is None:
+            raise Empty(*no_field(row, "text", TEXTS))  # in a folder: the settings of some tool
+        id_name = usual_field(row, IDS) if fields.id_field is None else field_for(row, "id", fields.id_field, IDS, place)
+        columns = id_name or IDS[0], field_for(row, "text", fields.text_field, TEXTS, place)
+        yield place, document_of(row, columns, fields, place, doc_id=file.doc_id)
+
+
+def _is_object(line: str, place: Place) -> bool:
+    """Return whether a line is an object by itself; the first line of an indented document is none."""
+    with suppress(InputError):
+        return isinstance(parse_json(line, place), dict)
+    return False
+
+
+def _gathered(lines: Iterable[tuple[int, str]]) -> str:
+    parts: list[str] = []
+    expected = 1
+    for number, line in lines:
+        parts.append("\n" * (number - expected) + line)
+        expected = number + 1
+    return "".join(parts)
+
+
+_LONGEST_CELL = (1 << 31) - 1  # what a C long holds everywhere
+
+
+def table_rows(content: IO[bytes], place: Place, *, tabs: bool) -> Rows:
+    """Yield the rows of CSV or TSV with a header; TSV knows no quotes."""
+    lines = lines_of(content, place)
+    first = next((line for line in lines if line[1].strip()), None)
+    if first is None:
+        raise Empty
+    before, header = first[0] - 1, first[1]
+    separator = "\t" if tabs else max(",;\t", key=header.count)
+    # The limit of 128 KiB a cell is the module's, not the format's; documents are longer than that.
+    csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.reader(
+        chain([header], (line for _, line in lines)),
+        delimiter=separator,
+        quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    start = before + 1  # where a record begins: an open quote is found only at the end of the file, far from the line to mend
+    names: list[str] = []
+    try:
+        for cells in reader:
+            here, start = place.on(start), before + reader.line_num + 1
+            if not names:
+                names = _header(cells, here)
+            elif len(cells) == len(names):
+                yield here, dict(zip(names, cells, strict=True))
+            elif cells:
+                cure = "remove tabs and line breaks from cells" if tabs else "quote cells that hold the separator"
+                raise here.error(f"{len(cells)} cell{'s' if len(cells) != 1 else ''} under {len(names)} columns", cure)
+    except csv.Error as problem:
+        raise place.on(start).error(f"not valid CSV: {problem}", "mend the quotes or line ends there") from problem
+
+
+def _header(cells: list[str], place: Place) -> list[str]:
+    names = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise place.error(f"the column '{twice}' is named twice", "give every column its own name")
+    return names
