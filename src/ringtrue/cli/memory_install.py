@@ -40,9 +40,9 @@ def install_command(
     Example: ringtrue memory install
     Example: ringtrue memory install --host all --user --dry-run
     """
+    from ringtrue.memory.engine import make_ready
     from ringtrue.memory.hook.files import IN_PROJECT
     from ringtrue.memory.install import HOSTS, install
-    from ringtrue.memory.prebuild import make_ready
 
     base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)

@@ -49,8 +49,8 @@ def add_command(
     Example: ringtrue memory add --record memory.json
     """
     from ringtrue.memory.editing import add, draft
+    from ringtrue.memory.engine import make_ready
     from ringtrue.memory.hook.memory import TIERS
-    from ringtrue.memory.prebuild import make_ready
 
     if record is not None:
         if any(one for one in (category, title, text, set_, tag, trigger, file, tier, memory_id)):
@@ -196,7 +196,7 @@ def _show(
 def _alike(root: str, memory: Memory, settings: Settings) -> list[Pair]:
     """Return the pairs that a new memory makes with active ones."""
     from ringtrue.memory.hook.files import load
-    from ringtrue.memory.similar import alike_to
+    from ringtrue.memory.pairs import alike_to
 
     return alike_to(root, [one for one in load(root, settings).memories if one.status == "active"], memory.id)
 

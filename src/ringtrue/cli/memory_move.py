@@ -46,9 +46,9 @@ def import_command(
     Example: ringtrue memory import claude
     Example: ringtrue memory import backup.json --on-conflict replace --yes
     """
-    from ringtrue.memory.environment import project_of
+    from ringtrue.memory.doctor import project_of
+    from ringtrue.memory.engine import make_ready
     from ringtrue.memory.importers import CONFLICTS, NAMED, bring, own_notes, read_source
-    from ringtrue.memory.prebuild import make_ready
 
     if conflict not in CONFLICTS:
         raise InputError(f"--on-conflict is {conflict!r}; did you mean {nearest(conflict, CONFLICTS)}?")

@@ -93,7 +93,7 @@ def list_command(
     chosen.sort(key=lambda memory: (memory.updated_at, memory.id), reverse=True)
     page = None
     if write_index:
-        from ringtrue.memory.index_page import write_index_page
+        from ringtrue.memory.exporters import write_index_page
 
         page = write_index_page(loaded.memories, folder)
     faults = [{"path": path, "fault": text} for path, text in loaded.faults]
@@ -166,7 +166,7 @@ def _row(hit: MemoryHit, root: str) -> list[str]:
 
 
 def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *, now: float) -> dict[str, Any]:
-    from ringtrue.memory.explain import hook_view
+    from ringtrue.memory.engine import hook_view
     from ringtrue.memory.hook.words import match_expression, query_words
 
     limit = settings.search.query_max_tokens

@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.memory.documents import documents_of
-from ringtrue.memory.engine import HYBRID, constitutional, guaranteed
+from ringtrue.memory.engine import HYBRID, constitutional, documents_of, guaranteed
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.index import Index, MemoryHit
 from ringtrue.memory.hook.memory import Memory

@@ -13,7 +13,7 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.memory.escaping import block, element, summary, tokens_of
 from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.memory import LINKS, Memory
-from ringtrue.memory.sessions import Session
+from ringtrue.memory.tool_context import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from ringtrue.memory.hook.memory import (
     from_record,
 )
 from ringtrue.memory.hook.settings import Settings, read_settings
-from ringtrue.memory.record_check import id_problem, kebab, problems, title_problem
-from ringtrue.memory.secrets import refuse_secrets, secrets_in, without_secrets
+from ringtrue.memory.record_check import id_problem, kebab, problems, refuse_secrets, secrets_in, title_problem, without_secrets
 
 Record = Mapping[str, Any]
 MAIN_FIELD = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,12 +23,11 @@ from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.intents import intent_of
 from ringtrue.memory.hook.memory import LINKS, Memory
 from ringtrue.memory.hook.settings import read_settings
-from ringtrue.memory.secrets import without_secrets
-from ringtrue.memory.sessions import Session
-from ringtrue.memory.tool_arguments import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
+from ringtrue.memory.record_check import without_secrets
 from ringtrue.memory.tool_checks import answer
-from ringtrue.memory.tool_context import Desk
-from ringtrue.memory.trigger_matches import called
+from ringtrue.memory.tool_context import Desk, Session
+from ringtrue.memory.tool_results import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
+from ringtrue.retrieve import words_of
 
 LONGEST_BODY = 20_000
 """Characters of a memory that memory_load returns; hosts warn at 10,000 tokens."""
@@ -282,3 +281,27 @@ def _said(value: Any) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{name}: {_said(item)}" for name, item in value.items())
     return str(value)
+
+
+def called(prompt: str, memories: Iterable[Memory]) -> list[tuple[Memory, list[str]]]:
+    """Return the memories that are called and the phrases that call them, in the order of the channel ``trigger``.
+
+    The longest phrase comes first, then more words in all phrases found, then the id, descending.
+
+    >>> one = Memory(id="vat", category="constraint", title="VAT", body="", trigger_phrases=("vat id", "tax number"))
+    >>> [(memory.id, phrases) for memory, phrases in called("Where is the VAT-ID kept?", [one])]
+    [('vat', ['vat id'])]
+    """
+    words = words_of(prompt)
+    found = []
+    for memory in memories:
+        phrases: dict[tuple[str, ...], str] = {}
+        for phrase in memory.trigger_phrases:
+            run = tuple(words_of(phrase))
+            if run and any(tuple(words[start : start + len(run)]) == run for start in range(len(words) - len(run) + 1)):
+                phrases.setdefault(run, phrase)
+        if phrases:
+            lengths = [len(run) for run in phrases]
+            found.append(((max(lengths), sum(lengths), memory.id), memory, list(phrases.values())))
+    found.sort(key=lambda one: one[0], reverse=True)
+    return [(memory, phrases) for _, memory, phrases in found]

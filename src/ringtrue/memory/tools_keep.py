@@ -15,11 +15,10 @@ from ringtrue.memory.engine import constitutional, too_many_constitutional
 from ringtrue.memory.escaping import paths_of, title_of
 from ringtrue.memory.hook.files import find
 from ringtrue.memory.hook.memory import LINKS, SCHEMA_VERSION, Memory, as_record, changed, from_record
-from ringtrue.memory.record_check import kebab
-from ringtrue.memory.secrets import secrets_in
-from ringtrue.memory.tool_arguments import Id, Words
+from ringtrue.memory.record_check import kebab, secrets_in
 from ringtrue.memory.tool_checks import answer
 from ringtrue.memory.tool_context import Desk
+from ringtrue.memory.tool_results import Id, Words
 
 
 class Keeping:

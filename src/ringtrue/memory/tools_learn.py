@@ -17,9 +17,9 @@ from ringtrue.memory.doctor import check_up
 from ringtrue.memory.engine import constitutional
 from ringtrue.memory.escaping import visible
 from ringtrue.memory.health import TIMELY, project_figures
-from ringtrue.memory.tool_arguments import Id, SessionId, Share, Words
 from ringtrue.memory.tool_checks import answer
 from ringtrue.memory.tool_context import Desk
+from ringtrue.memory.tool_results import Id, SessionId, Share, Words
 
 FINDINGS = 50
 """Findings that memory_health lists, errors first; the doctor lists all."""

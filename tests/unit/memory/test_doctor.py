@@ -9,8 +9,7 @@ import pytest
 
 from made_memories import memory, store
 from made_secrets import planted
-from ringtrue.memory.doctor import KINDS, check_up
-from ringtrue.memory.environment import hosts_with_hook, slow_file_system
+from ringtrue.memory.doctor import KINDS, check_up, hosts_with_hook, slow_file_system
 from ringtrue.memory.hook.files import write
 from ringtrue.memory.hook.guard import find_secrets
 from ringtrue.memory.hook.journal import record

@@ -9,8 +9,7 @@ import pytest
 
 from made_memories import memory, store
 from ringtrue.errors import InputError, RingtrueError
-from ringtrue.memory.engine import collection_of, search_memories, shown
-from ringtrue.memory.explain import hook_view
+from ringtrue.memory.engine import collection_of, hook_view, search_memories, shown
 from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.files import load, write
 from ringtrue.memory.hook.index import Index
