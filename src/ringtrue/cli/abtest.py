@@ -12,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, StoreOptions, command_group, utc_now
-from ringtrue.errors import REGRESSION, InputError, MissingInput, nearest
+from ringtrue.errors import OK, REGRESSION, InputError, MissingInput, nearest
 
 app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
@@ -222,8 +222,7 @@ def simulate(
         )
         for line in broken:
             show.note(f"broken: {line}")
-    if check and broken:
-        raise typer.Exit(REGRESSION)
+    show.end_with(REGRESSION if check and broken else OK)
 
 
 def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: StoreOptions) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, command_group
-from ringtrue.errors import REGRESSION, MissingInput
+from ringtrue.errors import OK, REGRESSION, MissingInput
 
 
 def self_test(
@@ -68,8 +68,7 @@ def self_test(
             f"\n{len(examples) - len(wrong)} of {len(examples)} worked examples hold"
             + (f"; {compared} values compared, {len(off)} measures off" if comparisons else "")
         )
-    if wrong or off:
-        raise typer.Exit(REGRESSION)
+    show.end_with(REGRESSION if wrong or off else OK)
 
 
 def beside_checkout() -> Path | None:

@@ -13,12 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.comment import posted_comment
 from ringtrue.cli.eval import Asked, Named, settled
 from ringtrue.cli.gate import PolicyOptions, committed
 from ringtrue.cli.options import BASELINE, Json
-from ringtrue.config import environment_without_tokens, github, load_config
-from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, RingtrueError
+from ringtrue.config import environment_without_tokens, github, gitlab, load_config
+from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, MissingInput, RingtrueError
 
 OUT = Path("ringtrue-out")
 REPORT, SARIF = "report.md", "ringtrue.sarif"
@@ -99,9 +98,8 @@ def ci_command(
         raise InputError("--base-ref and --baseline both say what to compare with; give one of them")
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
-
     if extras:
-        print(",".join(_extras(settled(named, context))))
+        print(",".join(lib.ci.extras_of(_expressions(settled(named, context)), load_config().connections)))
         return
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
@@ -250,10 +248,6 @@ def _expressions(asked: Asked) -> list[str]:
     return [] if asked.python else lib.run.expressions_of(lib.run.search_named(asked.retriever, None, asked.route or ()))
 
 
-def _extras(asked: Asked) -> list[str]:
-    return lib.ci.extras_of(_expressions(asked), load_config().connections)
-
-
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:
     measures = [
         part
@@ -283,7 +277,7 @@ def _gated(
     notes: Sequence[str],
 ) -> Outcome:
     """Judge an evaluation and write the reports."""
-    from ringtrue.cli.show_verdict import QUERIES, headline, reasons
+    from ringtrue.cli.gate import QUERIES, headline, reasons
 
     verdict = lib.verdict.with_checks(lib.verdict.gate(evaluation, job.policy, baseline=before), extra, notes=notes)
     report = lib.report.report_on(
@@ -359,3 +353,76 @@ def _commented(text: str, key: str) -> list[str]:
     if posted is None:
         return ["no comment: there is no pull request here"]
     return [posted.detail if posted.what == "refused" else f"comment {posted.what}" + (f": {posted.url}" if posted.url else "")]
+
+
+def comment_command(
+    report: Annotated[str, typer.Argument(metavar="FILE", help="The Markdown to post; - for standard input.")],
+    forge: Annotated[str | None, typer.Option("--on", help="github or gitlab; seen from the environment unless given.")] = None,
+    repository: Annotated[str | None, typer.Option(help="owner/name on GitHub, id or path of the project on GitLab.")] = None,
+    number: Annotated[int | None, typer.Option(min=1, help="Of the pull request or merge request.")] = None,
+    key: Annotated[str, typer.Option(help="Tells several comments on one pull request apart.")] = "",
+    api: Annotated[str | None, typer.Option(help="Address of the API, for a server of your own.")] = None,
+    json: Json = False,
+) -> None:
+    """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.
+
+    Inside a workflow or a merge-request pipeline everything else is known. A token that may only read, as on a pull request
+    from a fork, is said and is no error.
+
+    Example: ringtrue comment gate.md
+    Example: ringtrue comment gate.md --on github --repository shop/search --number 7
+    """
+    text = sys.stdin.read() if report == "-" else _read(Path(report))
+    if not text.strip():
+        raise InputError(f"{report}: is empty; give the Markdown of a report, as `ringtrue report RUN --format pr` writes it")
+    posted = posted_comment(text, forge=forge, repository=repository, number=number, key=key, api=api)
+    if posted is None:
+        raise InputError("there is no pull request here; give --repository and --number")
+    if json:
+        show.as_json({"comment": posted.what, "url": posted.url, "detail": posted.detail})
+    elif posted.what == "refused":
+        show.note(posted.detail)
+    else:
+        print(f"comment {posted.what}" + (f": {posted.url}" if posted.url else ""))
+
+
+def posted_comment(
+    text: str,
+    *,
+    forge: str | None = None,
+    repository: str | None = None,
+    number: int | None = None,
+    key: str = "",
+    api: str | None = None,
+) -> lib.ci.Posted | None:
+    """Post where the environment says this runs, unless told otherwise; None if there is no pull request."""
+    if forge not in (None, "github", "gitlab"):
+        raise InputError(f"--on {forge!r} is not known; write github or gitlab")
+    line = lib.report.marker(key) if key else lib.ci.marker_in(text) or lib.report.marker()
+    hub, lab = github(), gitlab()
+    if forge == "gitlab" or (forge is None and lab.project and not hub.repository):
+        project, number = repository or lab.project, number or lab.number
+        if not project or number is None:
+            return None
+        token = _needed(lab.token, "GITLAB_TOKEN")
+        return lib.ci.post_note(text, project=project, number=number, token=token, api=api or lab.api, marker=line)
+    repository, number = repository or hub.repository, number or lib.ci.pull_request_number(hub.event)
+    if not repository or number is None:
+        return None
+    token = _needed(hub.token, "GITHUB_TOKEN")
+    return lib.ci.post_comment(text, repository=repository, number=number, token=token, api=api or hub.api, marker=line)
+
+
+def _needed(token: str, variable: str) -> str:
+    if not token:
+        raise MissingInput(f"the environment has no {variable}, so nothing was posted; hand it to this step")
+    return token
+
+
+def _read(path: Path) -> str:
+    if not path.is_file():
+        raise MissingInput(f"{path}: there is no such file; write it with `ringtrue report RUN --format pr --out {path}`")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8; save it as UTF-8") from None

@@ -16,7 +16,7 @@ from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, Project
 from ringtrue.cli.search import opened
 from ringtrue.config import configured_store, store_url
-from ringtrue.errors import UNDECIDED, InputError, RingtrueError
+from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 from ringtrue.traffic import marked
 
 ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
@@ -307,7 +307,7 @@ def eval_command(
     Example: ringtrue eval --golden my-set.yaml --retriever "connect('shop')" --out runs/today
     Example: ringtrue eval --golden my-set.yaml --python my_search.py:find -m nDCG@10 -m R@20
     """
-    from ringtrue.cli.show_evaluation import print_evaluation
+    from ringtrue.cli.report import print_evaluation
 
     place = result.destination(create=True)
     found = evaluated(
@@ -330,8 +330,7 @@ def eval_command(
         places = {"run": found.run_dir, "report": written, "html": html, "stored": kept.run_id}
         print("\n" + "\n".join(f"{what}: {place}" for what, place in places.items() if place is not None))
     kept.tell()
-    if found.failures and asked.failed == "list":
-        raise typer.Exit(UNDECIDED)
+    show.end_with(UNDECIDED if found.failures and asked.failed == "list" else OK)
 
 
 def record(found: lib.run.Evaluation) -> dict[str, Any]:

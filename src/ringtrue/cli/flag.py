@@ -149,8 +149,7 @@ def graduate(
         print("\n\n".join(lib.rollout.explain(decision) for decision in decisions))
     actions = {decision.action for decision in decisions}
     code = REGRESSION if actions & {"rollback", "reject"} else UNDECIDED if "wait" in actions else OK
-    if code != OK:
-        raise typer.Exit(code)
+    show.end_with(code)
 
 
 @app.command()

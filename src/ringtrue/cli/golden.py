@@ -11,12 +11,11 @@ import typer
 
 from ringtrue.brief import shell_word
 from ringtrue.cli import lib, show
-from ringtrue.cli.golden_make import bootstrap_command, refresh_command
+from ringtrue.cli.golden_make import bootstrap_command, refresh_command, validate_command
 from ringtrue.cli.options import Json, Overwrite, Source, check_new, columns_of, command_group
 from ringtrue.cli.score import judgments_in
 from ringtrue.cli.search import progress_bar
-from ringtrue.cli.validate import validate_command
-from ringtrue.errors import REGRESSION, CannotDecide, InputError, nearest
+from ringtrue.errors import REGRESSION, CannotDecide, InputError, check_choice
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.connectors.base import Connector
@@ -60,8 +59,7 @@ def show_set(
     golden = lib.golden.load(source)
     by_id = {item.doc_id: item for item in golden.documents}
     if document is not None:
-        if document not in by_id:
-            raise InputError(f"golden set '{golden.id}' has no document '{document}'; did you mean {nearest(document, by_id)}?")
+        check_choice(document, by_id, f"golden set '{golden.id}' has no document '{document}'")
         found = by_id[document]
         if json:
             show.as_json(found)
@@ -224,8 +222,7 @@ def plan(
             for c in found.unjudged[:20]
         ]
         show.table(["query", "document", "ranks", "weight"], candidates, text_columns=3)
-        if len(found.unjudged) > 20:
-            print(f"… and {len(found.unjudged) - 20} more (--json lists all)")
+        show.more(len(found.unjudged) - 20)
 
 
 @app.command()

@@ -12,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, columns_of, command_group, moment
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice, nearest
 from ringtrue.traffic import KINDS, kind_of
 
 if TYPE_CHECKING:
@@ -147,8 +147,7 @@ def import_command(
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
-    if source not in lib.log.SOURCES:
-        raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, lib.log.SOURCES)}?")
+    check_choice(source, lib.log.SOURCES, f"there is no kind of log '{source}'")
     actions = {**lib.log.ACTIONS, **dict(map(_action, action or ()))}
     with options.open() as opened:
         found = lib.log.import_files(
@@ -156,7 +155,7 @@ def import_command(
             files,
             cleaner=lib.log.Redactor(kinds=()) if raw else lib.log.Redactor(),
             project=options.project,
-            source=source,
+            source=source,  # type: ignore[arg-type]  # checked above
             actions=actions,
             columns=columns_of(columns),
         )

@@ -10,7 +10,7 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of, tags_of, title_of
 from ringtrue.cli.options import Json
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import check_choice
 
 if TYPE_CHECKING:
     from ringtrue.memory.engine import MemoryAnswer
@@ -79,8 +79,7 @@ def list_command(
     from ringtrue.memory.hook.memory import CATEGORIES, STATUSES
 
     for value, legal, name in ((category, CATEGORIES, "--category"), (status, (*STATUSES, "all"), "--status")):
-        if value is not None and value not in legal:
-            raise InputError(f"{name} is {value!r}; did you mean {nearest(value, legal)}?")
+        check_choice(value, legal, f"{name} is {value!r}")
     folder = found_root(root)
     loaded = load(folder, settings_of(folder))
     chosen = [

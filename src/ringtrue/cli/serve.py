@@ -125,8 +125,7 @@ def health_command(
     else:
         show.table(["part", "state", ""], [[part.name, part.state, part.says] for part in found.parts], text_columns=3)
         print(f"\n{options.project}: {found.state}")
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+    show.end_with(found.exit_code)
 
 
 app = command_group("Create, list and revoke API keys.")

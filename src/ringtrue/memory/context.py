@@ -119,22 +119,17 @@ def build_context(
     if budget < SMALLEST_BUDGET:
         raise InputError(f"a budget of {budget} tokens holds nothing; give {SMALLEST_BUDGET} or more")
     first = sorted(hits, key=lambda hit: hit.memory.tier != "constitutional")  # stable: else by rank
-    wanted: list[tuple[Memory, str, int | None, float | None]] = [
-        (
-            hit.memory,
-            FOUND if hit.memory.id in found else CONSTITUTIONAL,
-            hit.rank,
-            hit.score if hit.memory.id in found else None,
-        )
-        for hit in first
-    ]
+    wanted: list[tuple[Memory, str, int | None, float | None]] = []
+    for hit in first:
+        own = hit.memory.id in found
+        wanted.append((hit.memory, FOUND if own else CONSTITUTIONAL, hit.rank, hit.score if own else None))
     wanted += [(memory, why, None, None) for why, memory in also]
     room = budget - tokens_of(block(root, ["x"]))
-    must = [memory for memory, *_ in wanted if memory.tier == "constitutional"]
-    reserve = sum(tokens_of(element(memory, "", why=CONSTITUTIONAL)) for memory in must)
+    kept = [tokens_of(element(memory, "", why=CONSTITUTIONAL)) for memory, *_ in wanted if memory.tier == "constitutional"]
+    reserve = sum(kept)
     if reserve > room:
         raise InputError(
-            f"{len(must)} constitutional memories need {reserve + budget - room} tokens and the budget is {budget}; "
+            f"{len(kept)} constitutional memories need {reserve + budget - room} tokens and the budget is {budget}; "
             "raise the budget or give some of them a lower tier"
         )
     elements: list[str] = []
@@ -142,22 +137,10 @@ def build_context(
     saved = left_out = 0
     for memory, why, rank, score in wanted:
         bound = memory.tier == "constitutional"
-        line = element(memory, "", why=why)
-        if bound:
-            reserve -= tokens_of(element(memory, "", why=CONSTITUTIONAL))
-        text = summary(memory)
-        whole = element(memory, text, why=why)
-        if tokens_of(whole) <= room - reserve:
-            short = element(memory, "", why=why, note=ALREADY)
-            spared = tokens_of(whole) - tokens_of(short) if session is not None and session.has(memory, text) else 0
-            made, given = (short, "already") if spared > 0 else (whole, "summary")
-            if session is not None:
-                session.send(memory, text)
-                session.spare(max(0, spared))
-            saved += max(0, spared)
-        elif bound or tokens_of(line) <= room - reserve:
-            made, given = line, "title"
-        else:
+        reserve -= kept.pop(0) if bound else 0
+        made, given, spared = _fitted(memory, why, room - reserve, session, bound=bound)
+        saved += spared
+        if not made:
             left_out += 1
             continue
         room -= tokens_of(made)
@@ -165,3 +148,18 @@ def build_context(
         shown.append(Shown(memory, why, given, rank, score))
     text = block(root, elements)
     return Context(text, tuple(shown), left_out, budget, tokens_of(text), saved)
+
+
+def _fitted(memory: Memory, why: str, room: int, session: Session | None, *, bound: bool) -> tuple[str, str, int]:
+    """Return what the room has of a memory, what was given of it, and the tokens that the session spared; empty for nothing."""
+    text = summary(memory)
+    whole, line = element(memory, text, why=why), element(memory, "", why=why)
+    if tokens_of(whole) > room:
+        return (line, "title", 0) if bound or tokens_of(line) <= room else ("", "", 0)
+    if session is None:
+        return whole, "summary", 0
+    short = element(memory, "", why=why, note=ALREADY)
+    spared = max(0, tokens_of(whole) - tokens_of(short)) if session.has(memory, text) else 0
+    session.send(memory, text)
+    session.spare(spared)
+    return (short, "already", spared) if spared else (whole, "summary", 0)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.errors import InputError, MissingInput, check_choice, nearest
 from ringtrue.memory.hook.files import find, load, locked, remove, write
 from ringtrue.memory.hook.memory import (
     BODY_FIELDS,
     CATEGORIES,
     FIELDS,
+    ID_LIMIT,
     LINKS,
     Memory,
     MemoryFault,
@@ -97,8 +99,7 @@ def draft(
     >>> made["id"], made["content"]
     ('small-commits', {'value': 'one change each'})
     """
-    if category not in CATEGORIES:
-        raise InputError(f"category is {category!r}; did you mean {nearest(category, CATEGORIES)}?")
+    check_choice(category, CATEGORIES, f"category is {category!r}")
     problem = title_problem(title) or (id_problem(memory_id) if memory_id is not None else None)
     if problem:
         raise InputError(problem)
@@ -147,14 +148,18 @@ def add(root: str, record: Record, *, redact: bool = False) -> Memory:
 
 
 def free_id(root: str, memory_id: str) -> str:
-    """Return an id like this one that no memory of the folder has."""
-    from ringtrue.memory.hook.memory import ID_LIMIT
-
+    """Return an id like this one, with a number behind it, that no memory of the folder has."""
     taken = {memory.id for memory in load(root, Settings()).memories}
-    number = 2
-    while (name := f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}") in taken:
-        number += 1
-    return name if memory_id in taken else memory_id
+    return next(name for name in numbered(memory_id) if name not in taken)
+
+
+def numbered(memory_id: str) -> Iterator[str]:
+    """Yield an id with 2, 3 and so on behind it, each within the limit.
+
+    >>> next(numbered("small-commits"))
+    'small-commits-2'
+    """
+    return (f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}" for number in count(2))
 
 
 def edit(root: str, memory_id: str, values: Mapping[str, str], *, now: str, redact: bool = False) -> Memory:
@@ -214,8 +219,7 @@ def supersede(root: str, old_id: str, new_id: str, *, now: str) -> tuple[Memory,
 
 def link(root: str, from_id: str, kind: str, to_id: str, *, now: str, take_away: bool = False) -> Memory:
     """Add a causal link, or take one away, and return the memory that holds it."""
-    if kind not in LINKS:
-        raise InputError(f"there is no link '{kind}'; did you mean {nearest(kind, LINKS)}?")
+    check_choice(kind, LINKS, f"there is no link '{kind}'")
     if from_id == to_id:
         raise InputError(f"'{from_id}' cannot be linked with itself; name another memory")
     if not take_away:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.memory.hook.cache import COARSE, FINE, open_index
 from ringtrue.memory.hook.evidence import ends_of
 from ringtrue.memory.hook.files import load, own_folder, scan
@@ -102,8 +102,7 @@ class Engine:
 
     def __init__(self, root: str, settings: Settings, strategy: str | None = None) -> None:
         self.root, self.settings, self.strategy = root, settings, strategy or settings.match_strategy
-        if self.strategy not in STRATEGIES:
-            raise InputError(f"there is no strategy '{self.strategy}'; did you mean {nearest(self.strategy, STRATEGIES)}?")
+        check_choice(self.strategy, STRATEGIES, f"there is no strategy '{self.strategy}'")
         self._lock, self._hybrid_lock = threading.Lock(), threading.Lock()
         self._snapshot: Snapshot | None = None
         self._retriever: Hybrid | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.formats import write_whole
 from ringtrue.memory.hook.guard import clean_title, hide_secrets
 from ringtrue.memory.hook.memory import CATEGORIES, LINKS, SCHEMA_VERSION, Memory, as_record
@@ -85,8 +85,7 @@ def send(records: Sequence[Record], target: Path, format: str, *, overwrite: boo
 
     Raises InputError where a file would be overwritten and that was not asked for, before anything is written.
     """
-    if format not in FORMATS:
-        raise InputError(f"there is no format '{format}'; did you mean {nearest(format, FORMATS)}?")
+    check_choice(format, FORMATS, f"there is no format '{format}'")
     if format == "markdown":
         texts = {target / str(record["category"]) / f"{record['id']}.md": as_markdown(record) for record in records}
     else:

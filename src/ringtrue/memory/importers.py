@@ -14,12 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.memory.editing import MAIN_FIELD, faults_explained, refuse_problems, with_id
+from ringtrue.errors import InputError, MissingInput, check_choice
+from ringtrue.memory.editing import MAIN_FIELD, faults_explained, numbered, refuse_problems, with_id
 from ringtrue.memory.hook.files import LARGEST, load, locked, write
 from ringtrue.memory.hook.memory import (
     BODY_FIELDS,
-    ID_LIMIT,
     LINKS,
     TIERS,
     TITLE_LIMIT,
@@ -149,7 +148,7 @@ _LONGEST_FOLDER = 200
 
 
 @dataclass(frozen=True)
-class Brought:
+class ImportResult:
     """What an import did, by id; ``renamed`` is old id → new id.
 
     By place: ``refused`` says why, ``left`` names files that hold no memory, ``guessed`` what was decided for a memory that
@@ -302,72 +301,79 @@ def bring(
     redact: bool = False,
     now: str,
     dry_run: bool = False,
-) -> Brought:
+) -> ImportResult:
     """Write what comes in and return what became of each.
 
     A memory without an id gets one from its title. One whose id is taken is skipped, unless ``conflict`` says to give it
     another id or to replace the one that is there. One with a problem or a secret is refused, and the others still come in.
     """
-    if conflict not in CONFLICTS:
-        raise InputError(f"there is no way '{conflict}' with an id that is taken; did you mean {nearest(conflict, CONFLICTS)}?")
-    done: dict[str, list[str]] = {name: [] for name in ("added", "unchanged", "skipped", "replaced")}
-    renamed: dict[str, str] = {}
+    check_choice(conflict, CONFLICTS, f"there is no way '{conflict}' with an id that is taken")
+    most = read_settings(root)[0].body_max_chars
     refused: dict[str, str] = {}
     guessed: dict[str, tuple[str, ...]] = {}
     cut: dict[str, int] = {}
-    most = read_settings(root)[0].body_max_chars
     with faults_explained(), locked(root):
         known = {memory.id: memory for memory in load(root, Settings()).memories}
-        here: set[str] = set()
+        work = _Import(root, conflict, redact, now, dry_run, known)
         for one in incoming:
-            if one.left:
-                continue
             try:
-                record, made = _acceptable(one, redact=redact)
-                memory = from_record(record)
-                if "id" in made:
-                    memory = changed(memory, id=_own_id(memory, one, known, here, made))
-                here.add(memory.id)
-                there = known.get(memory.id)
-                if there is not None and _same(there, memory, made):
-                    done["unchanged"].append(memory.id)
-                    continue
-                if there is not None and conflict == "skip":
-                    done["skipped"].append(memory.id)
-                    continue
-                old = memory.id
-                if there is not None and conflict == "rename":
-                    memory = changed(memory, id=_free(memory.id, known))
-                elif there is not None:
-                    if there.category != memory.category:
-                        raise InputError(
-                            f"'{old}' is a {there.category} here and a {memory.category} there; edit the category first"
-                        )
-                    memory = changed(memory, path=there.path, updated_at=now)
-                path = memory.path if dry_run else write(root, memory, new=there is None or conflict == "rename")
+                memory = None if one.left else work.take(one)
             except (MemoryFault, InputError) as error:
                 refused[one.place] = str(error)
                 continue
-            known[memory.id] = changed(memory, path=path)
-            if one.guesses:
+            if memory is not None and one.guesses:
                 guessed[one.place] = one.guesses
-            if len(memory.body) > most:
+            if memory is not None and len(memory.body) > most:
                 cut[memory.id] = len(memory.body)
-            if there is None:
-                done["added"].append(memory.id)
-            elif conflict == "rename":
-                renamed[old] = memory.id
-            else:
-                done["replaced"].append(memory.id)
-    return Brought(
-        **{name: tuple(ids) for name, ids in done.items()},
-        renamed=renamed,
-        refused=refused,
-        left={one.place: one.left for one in incoming if one.left},
-        guessed=guessed,
-        cut=cut,
-        dry_run=dry_run,
-    )
+    ids = {name: tuple(found) for name, found in work.done.items()}
+    left = {one.place: one.left for one in incoming if one.left}
+    return ImportResult(**ids, renamed=work.renamed, refused=refused, left=left, guessed=guessed, cut=cut, dry_run=dry_run)
+
+
+@dataclass
+class _Import:
+    """An import under way: the memories that are there by now, and what became of those that came."""
+
+    root: str
+    conflict: Conflict
+    redact: bool
+    now: str
+    dry_run: bool
+    known: dict[str, Memory]
+    here: set[str] = field(default_factory=set)
+    """Ids that came with this import."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    done: dict[str, list[str]] = field(default_factory=lambda: {"added": [], "unchanged": [], "skipped": [], "replaced": []})
+
+    def take(self, one: Incoming) -> Memory | None:
+        """Write a memory and return it; None where it is left as it is. Raises InputError or MemoryFault."""
+        record, made = _acceptable(one, redact=self.redact)
+        memory = from_record(record)
+        if "id" in made:
+            memory = changed(memory, id=_own_id(memory, one, self.known, self.here, made))
+        self.here.add(memory.id)
+        there, old = self.known.get(memory.id), memory.id
+        if there is not None and (_same(there, memory, made) or self.conflict == "skip"):
+            self.done["unchanged" if _same(there, memory, made) else "skipped"].append(old)
+            return None
+        if there is not None and self.conflict == "rename":
+            memory = changed(memory, id=next(name for name in numbered(old) if name not in self.known))
+            self._write(memory, new=True)
+            self.renamed[old] = memory.id
+        elif there is not None:
+            if there.category != memory.category:
+                raise InputError(f"'{old}' is a {there.category} here and a {memory.category} there; edit the category first")
+            memory = changed(memory, path=there.path, updated_at=self.now)
+            self._write(memory)
+            self.done["replaced"].append(old)
+        else:
+            self._write(memory, new=True)
+            self.done["added"].append(old)
+        return memory
+
+    def _write(self, memory: Memory, *, new: bool = False) -> None:
+        path = memory.path if self.dry_run else write(self.root, memory, new=new)
+        self.known[memory.id] = changed(memory, path=path)
 
 
 def _acceptable(one: Incoming, *, redact: bool) -> tuple[dict[str, Any], frozenset[str]]:
@@ -397,10 +403,8 @@ def _own_id(memory: Memory, one: Incoming, known: Mapping[str, Memory], here: Co
         return memory.id
     if one.other_id and one.other_id not in here:
         return one.other_id
-    number = 2
-    while (name := _numbered(memory.id, number)) in known and not _same(known[name], changed(memory, id=name), made):
-        number += 1
-    return name
+    names = numbered(memory.id)
+    return next(one for one in names if one not in known or _same(known[one], changed(memory, id=one), made))
 
 
 def _same(here: Memory, there: Memory, made: Collection[str]) -> bool:
@@ -408,14 +412,3 @@ def _same(here: Memory, there: Memory, made: Collection[str]) -> bool:
     aside = ("updated_at", "created_at") if "created_at" in made else ("updated_at",)
     one, other = ({name: value for name, value in as_record(side).items() if name not in aside} for side in (here, there))
     return one == other
-
-
-def _numbered(memory_id: str, number: int) -> str:
-    return f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}"
-
-
-def _free(memory_id: str, known: Mapping[str, object]) -> str:
-    number = 2
-    while (name := _numbered(memory_id, number)) in known:
-        number += 1
-    return name

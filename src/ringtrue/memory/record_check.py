@@ -24,8 +24,8 @@ from ringtrue.memory.hook.memory import (
 )
 
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_LISTS = ("tags", "related_files", "trigger_phrases")
 _CHOICES = {"category": CATEGORIES, "record_status": STATUSES, "importance_tier": TIERS}
+_READABLE = {"id": "x", "category": CATEGORIES[0], "title": "x"}
 
 
 def kebab(text: str) -> str:
@@ -80,7 +80,7 @@ def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[
     named = (id_problem(record.get("id")), title_problem(record.get("title")))
     # An id is made from the title, so a missing title is what to say first.
     found = [problem for problem in (named if record.get("id") else named[::-1]) if problem]
-    found += _values(record)
+    found += _unreadable(record)
     found += _content(record, any_content=any_content)
     found += _dates(record)
     found += _references(record)
@@ -99,26 +99,19 @@ def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[
     return found
 
 
-def _values(record: Mapping[str, Any]) -> list[str]:
+def _unreadable(record: Mapping[str, Any]) -> list[str]:
+    """Return what reading refuses, each field for itself."""
     found = []
     if record.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         found.append(f"schema_version is {_shown(record['schema_version'])}; this version writes {SCHEMA_VERSION!r}")
-    for name, allowed in _CHOICES.items():
+    for name in (*_CHOICES, "confidence", "tags", "related_files", "trigger_phrases"):
         value = record.get(name)
-        if value is None and name != "category":
-            continue
-        if not isinstance(value, str) or value not in allowed:
-            cure = (
-                f"did you mean {nearest(value, allowed)}?" if isinstance(value, str) else f"write one of {', '.join(allowed)}"
-            )
-            found.append(f"{name} is {_shown(value)}; {cure}")
-    confidence = record.get("confidence")
-    if confidence is not None and (type(confidence) not in (int, float) or not 0 <= confidence <= 1):
-        found.append(f"confidence is {_shown(confidence)}; write a number from 0 to 1")
-    for name in _LISTS:
-        value = record.get(name)
-        if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            found.append(f"{name} is {_shown(value)}; write a list of texts")
+        try:
+            from_record({**_READABLE, name: value})
+        except MemoryFault as fault:
+            nearly = isinstance(value, str) and name in _CHOICES
+            near = f"{name} is {_shown(value)}; did you mean {nearest(str(value), _CHOICES[name])}?" if nearly else ""
+            found.append(near or str(fault))
     return found
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from ringtrue.memory.tool_checks import StrictServer, strict_tool
-from ringtrue.memory.tool_context import Desk
-from ringtrue.memory.tools_find import Finding
-from ringtrue.memory.tools_keep import Keeping
-from ringtrue.memory.tools_learn import Learning
+from ringtrue.memory.tool_context import ToolContext
+from ringtrue.memory.tools_find import FindTools
+from ringtrue.memory.tools_keep import KeepTools
+from ringtrue.memory.tools_learn import LearnTools
 
 NAME = "ringtrue-memory"
 INSTRUCTIONS = (
@@ -29,8 +29,8 @@ def build_server(root: str, *, session_id: str = "", clock: Callable[[], float] 
 
     ``session_id`` is the conversation that a call belongs to which names none; leave it empty where several share the server.
     """
-    desk = Desk(root, session_id=session_id, clock=clock)
-    find, keep, learn = Finding(desk), Keeping(desk), Learning(desk)
+    context = ToolContext(root, session_id=session_id, clock=clock)
+    find, keep, learn = FindTools(context), KeepTools(context), LearnTools(context)
     made = [
         strict_tool(find.memory_search, always=True, reads=True),
         strict_tool(find.memory_context, always=True, reads=True),

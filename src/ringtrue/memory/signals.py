@@ -46,7 +46,7 @@ Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Brought:
+class SyncResult:
     """What a journal held for the store, how much of it was new, and why some of it was left."""
 
     queries: int
@@ -66,7 +66,7 @@ def bring_journal(
     project: str = DEFAULT_PROJECT,
     since: float = 0.0,
     cleaner: Redactor = Redactor(),  # noqa: B008  # frozen
-) -> Brought:
+) -> SyncResult:
     """Bring the events of a memory folder from a moment on into the store; return what came.
 
     ``cleaner`` takes out what may not be stored, as for a live log; with ``hash_only`` no word of a prompt is stored. A moment
@@ -77,7 +77,7 @@ def bring_journal(
     events = [cleaner.feedback(row) for row in feedback]
     not_ended: Counter[str] = Counter(left)
     ended = outcomes(root, since=since, left=not_ended)
-    return Brought(
+    return SyncResult(
         len(queries),
         sum(store.add_queries(page) for page in _pages(queries)),
         len(events),

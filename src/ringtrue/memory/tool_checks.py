@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ConfigDict, ValidationError
 
 from ringtrue.errors import RingtrueError, nearest
@@ -38,12 +37,6 @@ def strict_tool(function: Callable[..., Any], *, always: bool, reads: bool) -> T
     tool.fn_metadata.arg_model = exact
     tool.parameters = exact.model_json_schema(by_alias=True)
     return tool
-
-
-def answer(record: Any) -> CallToolResult:
-    """Return a record as a tool's result: structured, and the same as compact JSON for hosts that only read text."""
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=record)
 
 
 class StrictServer(MCPServer[Any]):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,41 +30,33 @@ class Session:
     session_id: str
     saved: int = 0
     _sent: dict[str, int] = field(default_factory=dict)
-    _used: dict[str, None] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _used: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_USED))
 
     def has(self, memory: Memory, text: str) -> bool:
         """True where this very text of a memory was sent before."""
-        with self._lock:
-            return self._sent.get(memory.id) == _mark(memory, text)
+        return self._sent.get(memory.id) == _mark(memory, text)
 
     def send(self, memory: Memory, text: str) -> None:
         """Remember that a text of a memory is sent."""
-        with self._lock:
-            self._sent[memory.id] = _mark(memory, text)
+        self._sent[memory.id] = _mark(memory, text)
 
     def spare(self, tokens: int) -> None:
         """Count tokens that did not have to be sent again."""
-        with self._lock:
-            self.saved += tokens
+        self.saved += tokens
 
     def use(self, item: str) -> None:
         """Remember that a memory (its id) was used or a text said in this session."""
-        with self._lock:
-            self._used.pop(item, None)
-            self._used[item] = None
-            while len(self._used) > MOST_USED:
-                del self._used[next(iter(self._used))]
+        with suppress(ValueError):  # it is the latest now
+            self._used.remove(item)
+        self._used.append(item)
 
     def used(self) -> Sequence[str]:
         """Return what the session used and said, the latest last: what the session boost of the hybrid goes by."""
-        with self._lock:
-            return tuple(self._used)
+        return tuple(self._used)
 
     def forget(self) -> None:
         """Take everything sent for lost; what was saved so far stays counted."""
-        with self._lock:
-            self._sent.clear()
+        self._sent.clear()
 
 
 def _mark(memory: Memory, text: str) -> int:
@@ -102,7 +95,7 @@ class Sessions:
             return session
 
 
-class Desk:
+class ToolContext:
     """One memory folder in service; threads share it."""
 
     def __init__(self, root: str, *, session_id: str = "", clock: Callable[[], float] = time.time) -> None:

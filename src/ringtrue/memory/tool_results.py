@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
+from mcp_types import CallToolResult, TextContent
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads nested ones of this kind only, below Python 3.12
+
+from ringtrue.memory.escaping import title_of
+from ringtrue.memory.hook.guard import visible_line
+from ringtrue.memory.hook.memory import Memory
 
 LONGEST_TEXT = 20_000
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
@@ -28,18 +34,23 @@ Fresh = Annotated[bool, Field(description="True when the conversation was cut sh
 Count = Annotated[int | None, Field(ge=0)]
 
 
-class Result(TypedDict):
-    """One memory of a search."""
+class BriefMemory(TypedDict):
+    """What tells a memory from others."""
 
-    rank: int
     id: str
     category: str
     title: str
+    path: str
+
+
+class FoundMemory(BriefMemory):
+    """One memory of a search."""
+
+    rank: int
     tier: str
     score: float | None
     tags: list[str]
     updated_at: str
-    path: str
     summary: str | None
     already_given: bool
 
@@ -50,18 +61,14 @@ class SearchAnswer(TypedDict):
     notice: str
     strategy: str
     intent: str
-    results: list[Result]
+    results: list[FoundMemory]
     tokens_saved: int
 
 
-class InContext(TypedDict):
+class InContext(BriefMemory):
     """One memory in a context."""
 
-    id: str
-    category: str
-    title: str
     tier: str
-    path: str
     why: str
     given: str
     rank: int | None
@@ -84,13 +91,9 @@ class ContextAnswer(TypedDict):
     text: str
 
 
-class Called(TypedDict):
+class Called(BriefMemory):
     """A memory that a prompt calls by its trigger phrases."""
 
-    id: str
-    category: str
-    title: str
-    path: str
     phrases: list[str]
 
 
@@ -101,27 +104,19 @@ class TriggerAnswer(TypedDict):
     matches: list[Called]
 
 
-class Saved(TypedDict):
+class Saved(BriefMemory):
     """A memory that was written."""
 
-    id: str
-    category: str
-    title: str
-    path: str
     replaced: bool
     superseded: list[str]
     warnings: list[str]
 
 
-class Loaded(TypedDict):
+class WholeMemory(BriefMemory):
     """A whole memory."""
 
     notice: str
-    id: str
-    category: str
-    title: str
     tier: str
-    path: str
     updated_at: str
     source: str
     tags: list[str]
@@ -168,19 +163,16 @@ class Begun(TypedDict):
     again: bool
 
 
-class Ended(TypedDict):
+class Ended(Validated):
     """What a task taught, and the memories that were read in its session and not judged."""
 
-    session_id: str
     task_id: str
     knowledge_delta: float | None
     uncertainty_reduction: float | None
     learning_index: float | None
-    memories: list[Trust]
-    to_validate: list[str]
 
 
-class Found(TypedDict):
+class ListedFinding(TypedDict):
     """Something the doctor found: how bad, of which kind, which memories, what it is, and what to do."""
 
     level: str
@@ -194,7 +186,7 @@ class HealthAnswer(TypedDict):
     """Whether the memory works, in numbers; null is what cannot be known."""
 
     ok: bool
-    findings: list[Found]
+    findings: list[ListedFinding]
     findings_left_out: int
     memories: int
     active: int
@@ -207,3 +199,15 @@ class HealthAnswer(TypedDict):
     backlog: dict[str, Any] | None
     evaluation: dict[str, Any] | None
     unknown: dict[str, str]
+
+
+def brief_of(memory: Memory) -> BriefMemory:
+    """Return what tells a memory from others, safe to show."""
+    title, path = title_of(memory), visible_line(memory.path)
+    return {"id": memory.id, "category": memory.category, "title": title, "path": path}
+
+
+def answer(record: Any) -> CallToolResult:
+    """Return a record as a tool's result: structured, and the same as compact JSON for hosts that only read text."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=record)

@@ -16,17 +16,16 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.memory import tool_results as answers
 from ringtrue.memory.context import MODES, build_context, choose_mode, linked
 from ringtrue.memory.engine import Snapshot, constitutional, guaranteed
-from ringtrue.memory.escaping import NOTICE, block, element, lines_of, paths_of, summary, tags_of, title_of, tokens_of
+from ringtrue.memory.escaping import NOTICE, block, element, lines_of, links_of, paths_of, summary, tags_of, tokens_of
 from ringtrue.memory.hook.files import load
-from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside, visible_line
+from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside
 from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.intents import intent_of
-from ringtrue.memory.hook.memory import LINKS, Memory
+from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.hook.settings import read_settings
 from ringtrue.memory.record_check import without_secrets
-from ringtrue.memory.tool_checks import answer
-from ringtrue.memory.tool_context import Desk, Session
-from ringtrue.memory.tool_results import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
+from ringtrue.memory.tool_context import Session, ToolContext
+from ringtrue.memory.tool_results import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text, answer, brief_of
 from ringtrue.retrieve import words_of
 
 LONGEST_BODY = 20_000
@@ -36,11 +35,11 @@ QUERY_KEPT = 500
 _LONGEST_DATE = 40
 
 
-class Finding:
+class FindTools:
     """The tools that look; each method is one, its arguments are the schema and its docstring the description."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: ToolContext) -> None:
+        self.context = context
 
     def memory_search(
         self,
@@ -54,8 +53,8 @@ class Finding:
     ) -> Annotated[CallToolResult, answers.SearchAnswer]:
         """Search the memories. Returns a ranked list with id, category, title, path, tags, date and a summary of about 150
         tokens; constitutional memories are always in it. Use memory_load for the whole of one."""
-        began, now = time.perf_counter(), self.desk.clock()
-        engine, session = self.desk.engine(strategy), self.desk.session(session_id, resend)
+        began, now = time.perf_counter(), self.context.clock()
+        engine, session = self.context.engine(strategy), self.context.session(session_id, resend)
         most = engine.settings.search.max_results if k is None else k
         hits, found = self._find(engine.snapshot(), query, most, now, session, files)
         results, saved = [], 0
@@ -98,14 +97,14 @@ class Finding:
     ) -> Annotated[CallToolResult, answers.ContextAnswer]:
         """Return what earlier work says about a prompt as one text within a budget of tokens, constitutional memories first.
         Modes: quick (5 memories), focused (10), deep (15 and what is causally linked)."""
-        began, now = time.perf_counter(), self.desk.clock()
+        began, now = time.perf_counter(), self.context.clock()
         name, pressure = choose_mode(mode or "", used=tokens_used, window=tokens_window)
         chosen = MODES[name]
-        engine, session = self.desk.engine(strategy), self.desk.session(session_id, resend)
+        engine, session = self.context.engine(strategy), self.context.session(session_id, resend)
         view = engine.snapshot()
         hits, found = self._find(view, prompt, chosen.k, now, session, files)
         also = linked(hits, view.memories(now)) if chosen.linked else []
-        made = build_context(self.desk.root, hits, found=found, also=also, budget=budget or chosen.budget, session=session)
+        made = build_context(self.context.root, hits, found=found, also=also, budget=budget or chosen.budget, session=session)
         if session is not None:
             session.use(prompt)
         reply: answers.ContextAnswer = {
@@ -120,11 +119,8 @@ class Finding:
             "left_out": made.left_out,
             "memories": [
                 {
-                    "id": one.memory.id,
-                    "category": one.memory.category,
-                    "title": title_of(one.memory),
+                    **brief_of(one.memory),
                     "tier": one.memory.tier,
-                    "path": visible_line(one.memory.path),
                     "why": one.why,
                     "given": one.given,
                     "rank": one.rank,
@@ -141,25 +137,16 @@ class Finding:
         self, prompt: Text, k: Places = None, session_id: SessionId = ""
     ) -> Annotated[CallToolResult, answers.TriggerAnswer]:
         """Return the memories one of whose trigger phrases stands in the prompt, in whole words, the longest phrase first."""
-        now = self.desk.clock()
-        engine = self.desk.engine(None)
+        now = self.context.clock()
+        engine = self.context.engine(None)
         most = engine.settings.search.max_results if k is None else k
         matches = called(prompt, engine.memories(now))[:most]
-        session = self.desk.session(session_id, False)
+        session = self.context.session(session_id, False)
         if session is not None:
             session.use(prompt)
         reply: answers.TriggerAnswer = {
             "notice": NOTICE,
-            "matches": [
-                {
-                    "id": memory.id,
-                    "category": memory.category,
-                    "title": title_of(memory),
-                    "path": visible_line(memory.path),
-                    "phrases": lines_of(phrases),
-                }
-                for memory, phrases in matches
-            ],
+            "matches": [{**brief_of(memory), "phrases": lines_of(phrases)} for memory, phrases in matches],
         }
         return answer(reply)
 
@@ -168,36 +155,33 @@ class Finding:
         id: Id = "",
         path: Annotated[str, Field(max_length=4096, description="A path inside the memory folder, in place of the id.")] = "",
         session_id: SessionId = "",
-    ) -> Annotated[CallToolResult, answers.Loaded]:
+    ) -> Annotated[CallToolResult, answers.WholeMemory]:
         """Return the whole of one memory, by its id or by its path. Retired and archived memories are not returned."""
         if bool(id) == bool(path):
             raise InputError(
                 "give either an id or a path, not both" if id else "there is neither id nor path; give one of them"
             )
-        now = self.desk.clock()
+        now = self.context.clock()
         memory = self._by_id(id, now) if id else self._by_path(path, now)
-        session = self.desk.session(session_id, False)
+        session = self.context.session(session_id, False)
         event = {"at": now, "event": "read", "id": memory.id, "path": memory.path, "tool": "memory_load"}
         if session is not None:
             session.use(memory.id)
             event["session_id"] = session.session_id
-        self.desk.note(event)
-        reply: answers.Loaded = {
+        self.context.note(event)
+        reply: answers.WholeMemory = {
             "notice": NOTICE,
-            "id": memory.id,
-            "category": memory.category,
-            "title": title_of(memory),
+            **brief_of(memory),
             "tier": memory.tier,
-            "path": visible_line(memory.path),
             "updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE],
             "source": memory.source,
             "tags": tags_of(memory),
             "trigger_phrases": lines_of(memory.trigger_phrases),
             "related_files": paths_of(memory.related_files),
-            "links": {kind: paths_of(memory.links[kind]) for kind in LINKS if kind in memory.links},
+            "links": links_of(memory),
             "supersedes": paths_of(memory.supersedes),
             "confidence": memory.confidence,
-            "text": block(self.desk.root, [element(memory, _whole(memory))]),
+            "text": block(self.context.root, [element(memory, _whole(memory))]),
         }
         return answer(reply)
 
@@ -227,13 +211,15 @@ class Finding:
             event["traffic"] = traffic.current()
         event["query"] = without_secrets({"query": query})["query"][:QUERY_KEPT]
         event["results"] = [{"id": hit.memory.id, "rank": hit.rank, "score": round(hit.score, 6)} for hit in hits]
-        self.desk.note({**event, "ms": round((time.perf_counter() - began) * 1000, 1)})
+        self.context.note({**event, "ms": round((time.perf_counter() - began) * 1000, 1)})
 
     def _by_id(self, name: str, now: float) -> Memory:
-        shown = {memory.id: memory for memory in self.desk.engine(None).memories(now)}
+        shown = {memory.id: memory for memory in self.context.engine(None).memories(now)}
         if name in shown:
             return shown[name]
-        hidden = next((one for one in load(self.desk.root, read_settings(self.desk.root)[0]).memories if one.id == name), None)
+        hidden = next(
+            (one for one in load(self.context.root, read_settings(self.context.root)[0]).memories if one.id == name), None
+        )
         if hidden is not None:
             state = hidden.status if hidden.status != "active" else "past its retention"
             raise InputError(f"memory '{name}' is {state} and no longer shown; search for what took its place")
@@ -241,28 +227,25 @@ class Finding:
         raise MissingInput(f"there is no memory '{name}'; {cure}")
 
     def _by_path(self, path: str, now: float) -> Memory:
-        settings = read_settings(self.desk.root)[0]
-        whole = os.path.normpath(Path(self.desk.root, path))
-        if "\0" in path or not any(inside(folder, whole) for folder in (self.desk.root, *settings.roots)):
+        settings = read_settings(self.context.root)[0]
+        whole = os.path.normpath(Path(self.context.root, path))
+        if "\0" in path or not any(inside(folder, whole) for folder in (self.context.root, *settings.roots)):
             raise InputError(f"path {path!r:.100} leads out of the memory folder; give one that memory_search returned")
-        for memory in load(self.desk.root, settings).memories:
+        for memory in load(self.context.root, settings).memories:
             if os.path.normpath(memory.path) == whole:
                 return self._by_id(memory.id, now)
         raise MissingInput(f"there is no memory at {path!r:.100}; give a path that memory_search returned")
 
 
-def _result(hit: MemoryHit, found: bool, text: str | None, given: bool) -> answers.Result:
+def _result(hit: MemoryHit, found: bool, text: str | None, given: bool) -> answers.FoundMemory:
     memory = hit.memory
     return {
+        **brief_of(memory),
         "rank": hit.rank,
-        "id": memory.id,
-        "category": memory.category,
-        "title": title_of(memory),
         "tier": memory.tier,
         "score": hit.score if found else None,
         "tags": tags_of(memory),
         "updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE],
-        "path": visible_line(memory.path),
         "summary": text,
         "already_given": given,
     }

@@ -12,20 +12,19 @@ from ringtrue.errors import InputError
 from ringtrue.memory import editing as keep
 from ringtrue.memory import tool_results as answers
 from ringtrue.memory.engine import constitutional, too_many_constitutional
-from ringtrue.memory.escaping import paths_of, title_of
+from ringtrue.memory.escaping import links_of
 from ringtrue.memory.hook.files import find
-from ringtrue.memory.hook.memory import LINKS, SCHEMA_VERSION, Memory, as_record, changed, from_record
+from ringtrue.memory.hook.memory import SCHEMA_VERSION, Memory, as_record, changed, from_record
 from ringtrue.memory.record_check import kebab, secrets_in
-from ringtrue.memory.tool_checks import answer
-from ringtrue.memory.tool_context import Desk
-from ringtrue.memory.tool_results import Id, Words
+from ringtrue.memory.tool_context import ToolContext
+from ringtrue.memory.tool_results import Id, Words, answer, brief_of
 
 
-class Keeping:
-    """The tools that write; see ``Finding``."""
+class KeepTools:
+    """The tools that write; see ``FindTools``."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: ToolContext) -> None:
+        self.context = context
 
     def memory_save(
         self,
@@ -47,7 +46,7 @@ class Keeping:
     ) -> Annotated[CallToolResult, answers.Saved]:
         """Save what will matter again as one memory file. Keys, tokens and passwords are refused, and an id that is taken too,
         unless replace is true."""
-        now = self.desk.stamp()
+        now = self.context.stamp()
         given: dict[str, Any] = {
             "category": category,
             "id": id or kebab(title),
@@ -67,24 +66,21 @@ class Keeping:
         for old in supersedes:
             if old == given["id"]:
                 raise InputError(f"'{old}' cannot supersede itself; name the memory whose place it takes")
-            keep.get(self.desk.root, old)
-        Path(self.desk.root).mkdir(parents=True, exist_ok=True)
-        exists = find(self.desk.root, given["id"]) is not None
+            keep.get(self.context.root, old)
+        Path(self.context.root).mkdir(parents=True, exist_ok=True)
+        exists = find(self.context.root, given["id"]) is not None
         if exists and not replace:
-            free = keep.free_id(self.desk.root, given["id"])
+            free = keep.free_id(self.context.root, given["id"])
             raise InputError(f"there is a memory '{given['id']}' already; choose another id such as '{free}', or set replace")
         if exists:
-            memory = keep.change(self.desk.root, given["id"], lambda old: _with(old, given), now=now)
+            memory = keep.change(self.context.root, given["id"], lambda old: _with(old, given), now=now)
         else:
             dates = {"schema_version": SCHEMA_VERSION, "created_at": now, "updated_at": now, "record_status": "active"}
-            memory = keep.add(self.desk.root, {"tags": [], **given, **dates})
+            memory = keep.add(self.context.root, {"tags": [], **given, **dates})
         for old in supersedes:
-            keep.supersede(self.desk.root, old, memory.id, now=now)
+            keep.supersede(self.context.root, old, memory.id, now=now)
         reply: answers.Saved = {
-            "id": memory.id,
-            "category": memory.category,
-            "title": title_of(memory),
-            "path": memory.path,
+            **brief_of(memory),
             "replaced": exists,
             "superseded": supersedes,
             "warnings": [*self._constitutional_faults(), *_hidden(memory)],
@@ -99,16 +95,13 @@ class Keeping:
         remove: bool = False,
     ) -> Annotated[CallToolResult, answers.LinkAnswer]:
         """Add a causal link from one memory to another, or take it away; memory_context follows links in its deep mode."""
-        memory = keep.link(self.desk.root, from_id, kind, to_id, now=self.desk.stamp(), take_away=remove)
-        reply: answers.LinkAnswer = {
-            "id": memory.id,
-            "links": {name: paths_of(memory.links[name]) for name in LINKS if name in memory.links},
-        }
+        memory = keep.link(self.context.root, from_id, kind, to_id, now=self.context.stamp(), take_away=remove)
+        reply: answers.LinkAnswer = {"id": memory.id, "links": links_of(memory)}
         return answer(reply)
 
     def _constitutional_faults(self) -> list[str]:
-        engine = self.desk.engine(None)
-        count = len(constitutional(engine.memories(self.desk.clock())))
+        engine = self.context.engine(None)
+        count = len(constitutional(engine.memories(self.context.clock())))
         fault = too_many_constitutional(count, engine.settings.search.max_results)
         return [fault] if fault else []
 

@@ -17,9 +17,8 @@ from ringtrue.memory.doctor import check_up
 from ringtrue.memory.engine import constitutional
 from ringtrue.memory.escaping import visible
 from ringtrue.memory.health import TIMELY, project_figures
-from ringtrue.memory.tool_checks import answer
-from ringtrue.memory.tool_context import Desk
-from ringtrue.memory.tool_results import Id, SessionId, Share, Words
+from ringtrue.memory.tool_context import ToolContext
+from ringtrue.memory.tool_results import Id, SessionId, Share, Words, answer
 
 FINDINGS = 50
 """Findings that memory_health lists, errors first; the doctor lists all."""
@@ -28,11 +27,11 @@ LONGEST_FINDING = 500
 REPORTED = ("stale", "never retrieved")
 
 
-class Learning:
-    """The tools that ask whether it helped; see ``Finding``."""
+class LearnTools:
+    """The tools that ask whether it helped; see ``FindTools``."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: ToolContext) -> None:
+        self.context = context
 
     def memory_validate(
         self,
@@ -49,14 +48,19 @@ class Learning:
         said = {**verdicts, **({id: useful} if id and useful is not None else {})}
         if not said:
             raise InputError("nothing was said; give id and useful, or verdicts such as {'an-id': true}")
-        now, session = self.desk.clock(), self.desk.needed(session_id)
+        now, session = self.context.clock(), self.context.needed(session_id)
         trusted = tasks.validate(
-            self.desk.root, said, memories=self.desk.engine(None).memories(now), session_id=session, now=now, task_id=task_id
+            self.context.root,
+            said,
+            memories=self.context.engine(None).memories(now),
+            session_id=session,
+            now=now,
+            task_id=task_id,
         )
         reply: answers.Validated = {
             "session_id": session,
             "memories": _trust(trusted),
-            "to_validate": tasks.to_validate(self.desk.root, session_id=session),
+            "to_validate": tasks.to_validate(self.context.root, session_id=session),
         }
         return answer(reply)
 
@@ -65,7 +69,7 @@ class Learning:
         are stale or were never retrieved, tokens saved, everything the doctor found, and from the project's store the review
         backlog and the newest evaluation."""
         # Comparing meanings may load a model; the doctor on the command line has the time for it.
-        found = check_up(self.desk.root, now=self.desk.clock(), home=Path.home(), meaning=False)
+        found = check_up(self.context.root, now=self.context.clock(), home=Path.home(), meaning=False)
         ids = {kind: {name for one in found.findings if one.kind == kind for name in one.ids} for kind in REPORTED}
         figures = {name: value for name, value in asdict(found.health).items() if name not in ("shown", "read")}
         project = project_figures()
@@ -85,12 +89,12 @@ class Learning:
             "findings_left_out": max(0, len(found.findings) - FINDINGS),
             "memories": found.memories,
             "active": found.active,
-            "constitutional": len(constitutional(self.desk.engine(None).memories(self.desk.clock()))),
+            "constitutional": len(constitutional(self.context.engine(None).memories(self.context.clock()))),
             "stale": len(ids["stale"]),
             "never_retrieved": len(ids["never retrieved"]) if found.health.searched >= TIMELY else None,
-            "strategy": self.desk.engine(None).strategy,
+            "strategy": self.context.engine(None).strategy,
             "figures": figures,
-            "tokens_saved": self.desk.sessions.saved(),
+            "tokens_saved": self.context.sessions.saved(),
             "backlog": project["backlog"],
             "evaluation": project["evaluation"],
             "unknown": project["unknown"],
@@ -105,8 +109,8 @@ class Learning:
         session_id: SessionId = "",
     ) -> Annotated[CallToolResult, answers.Begun]:
         """Say how a task begins: how much is known and how unsure it is. task_postflight tells what was learned from there."""
-        session, state = self.desk.needed(session_id), tasks.State(knowledge, uncertainty)
-        again = tasks.preflight(self.desk.root, session_id=session, task_id=task_id, state=state, now=self.desk.clock())
+        session, state = self.context.needed(session_id), tasks.State(knowledge, uncertainty)
+        again = tasks.preflight(self.context.root, session_id=session, task_id=task_id, state=state, now=self.context.clock())
         reply: answers.Begun = {
             "session_id": session,
             "task_id": task_id,
@@ -130,13 +134,13 @@ class Learning:
         both = sorted(set(useful) & set(not_useful))
         if both:
             raise InputError(f"'{both[0]}' is both useful and not useful; name it once")
-        session, now = self.desk.needed(session_id), self.desk.clock()
+        session, now = self.context.needed(session_id), self.context.clock()
         said = {**dict.fromkeys(useful, True), **dict.fromkeys(not_useful, False)}
-        memories = self.desk.engine(None).memories(now)
+        memories = self.context.engine(None).memories(now)
         tasks.check_known(said, memories)
         state = tasks.State(knowledge, uncertainty)
-        outcome = tasks.postflight(self.desk.root, session_id=session, task_id=task_id, state=state, now=now)
-        trusted = tasks.validate(self.desk.root, said, memories=memories, session_id=session, now=now, task_id=task_id)
+        outcome = tasks.postflight(self.context.root, session_id=session, task_id=task_id, state=state, now=now)
+        trusted = tasks.validate(self.context.root, said, memories=memories, session_id=session, now=now, task_id=task_id)
         reply: answers.Ended = {
             "session_id": session,
             "task_id": task_id,
@@ -144,7 +148,7 @@ class Learning:
             "uncertainty_reduction": outcome.uncertainty_reduction,
             "learning_index": outcome.learning_index,
             "memories": _trust(trusted),
-            "to_validate": tasks.to_validate(self.desk.root, session_id=session),
+            "to_validate": tasks.to_validate(self.context.root, session_id=session),
         }
         return answer(reply)
 

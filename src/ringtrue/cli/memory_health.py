@@ -1,0 +1,228 @@
+"""``ringtrue memory doctor``: whether the memory works, in numbers, and what to look at."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli import lib, show
+from ringtrue.cli.memory import Root, found_root, printable
+from ringtrue.cli.options import Json, StoreOptions, moment
+from ringtrue.errors import OK, REGRESSION, check_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ringtrue.memory.bench import BenchRow
+    from ringtrue.memory.doctor import Checkup
+
+
+SHOWN = 12
+"""Findings of one kind that are printed; --all prints all."""
+LONGEST = 1000
+"""Characters of a finding that are printed; it may quote what a file holds."""
+
+
+def doctor_command(
+    days: Annotated[int, typer.Option(min=1, help="Window of the figures, in days.")] = 30,
+    stale_days: Annotated[int, typer.Option(min=1, help="Days without a change or use that make a memory stale.")] = 365,
+    silent_after: Annotated[int, typer.Option(min=1, help="Prompts without an injection that are worth a word.")] = 30,
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Compare memories by words alone, without the encoder.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings, too.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Print every finding.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Look for what is wrong with the memories and their use; exit 1 when something is an error. Nothing is changed.
+
+    Example: ringtrue memory doctor
+    Example: ringtrue memory doctor --strict --json
+    """
+    from ringtrue.memory.doctor import check_up
+
+    folder = found_root(root)
+    found = check_up(
+        folder,
+        now=time.time(),
+        home=Path.home(),
+        days=days,
+        stale_days=stale_days,
+        silent_after=silent_after,
+        meaning=not words_only,
+    )
+    failed = not found.healthy or (strict and any(finding.level == "warning" for finding in found.findings))
+    if json:
+        show.as_json({"healthy": not failed, **show.plain(found)})
+    else:
+        _print(found, None if show_all else SHOWN)
+    show.end_with(REGRESSION if failed else OK)
+
+
+def _print(found: Checkup, limit: int | None) -> None:
+    print(
+        f"{printable(found.root)}: {show.counted(found.memories, 'memory')}, "
+        f"{found.active} active; compared by {found.compared_by}"
+    )
+    figures = found.health
+    rows: list[list[object]] = [
+        ["prompts", figures.prompts, f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
+        ["injected", figures.injected, f"prompts, with {figures.injections} pointers in all"],
+        ["silent", show.percent(figures.silent_rate, 0), "of the prompts that were looked up"],
+        ["read after injection", show.percent(figures.read_after_injection_rate, 0), "of the prompts with an injection"],
+        ["quoted after injection", show.percent(figures.reference_rate, 0), "of the prompts with an injection"],
+        ["unused", show.percent(figures.unused_rate, 0), "of the prompts with an injection: neither read nor quoted"],
+        ["false injections", show.percent(figures.false_inject_rate, 0), f"of {figures.judged} injections that were judged"],
+        ["hook, median and p95", f"{_ms(figures.ms_p50)} / {_ms(figures.ms_p95)}", "own work, without the start of Python"],
+    ]
+    print()
+    show.table(["figure", "value", "of what"], rows, text_columns=3)
+    print()
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for finding in found.findings:
+        where = f" [{finding.path}]" if finding.path and not finding.ids else ""
+        names = f" {', '.join(finding.ids[:8])}{' …' if len(finding.ids) > 8 else ''}:" if finding.ids else ""
+        said = (
+            finding.text
+            if finding.kind in ("duplicate", "contradiction", "stale", "dangling link")
+            else f"{names} {finding.text}".strip()
+        )
+        kinds.setdefault((finding.level, finding.kind), []).append(f"{said}{where}; {finding.cure}")
+    for (level, kind), lines in kinds.items():
+        print(f"{level}: {kind} ({len(lines)})")
+        for line in lines[:limit]:
+            print("  " + printable(" ".join(line[:LONGEST].split())))
+        if limit is not None and len(lines) > limit:
+            print(f"  … and {len(lines) - limit} more; see --all")
+    if not found.findings:
+        print("nothing to look at")
+
+
+def _ms(value: float | None) -> str:
+    return "—" if value is None else f"{value:.1f} ms"
+
+
+RETENTION = "90d"
+"""What is older, the store would prune again."""
+
+
+def sync_command(
+    *,
+    root: Root = None,
+    since: Annotated[str, typer.Option(help="From a time on, or for so long: 24h, 7d.")] = RETENTION,
+    hash_only: Annotated[
+        bool, typer.Option("--hash-only", help="Store no word of a prompt, only a keyed hash (needs RINGTRUE_LOG_SALT).")
+    ] = False,
+    options: StoreOptions,
+) -> None:
+    """Copy what the memory noted into the store: prompts, what they were shown, reads, quotations, validations and tasks.
+
+    Running it again adds only what is new. Secrets and personal data are redacted first. Afterwards `ringtrue feedback derive
+    --mixed separate`, `ringtrue log stats --tool memory_hook` and `ringtrue health` include the memory, and `ringtrue sessions`
+    joins each session with the outcome of its tasks. The hook, searches over MCP and each strategy count as separate settings:
+    a read after one says nothing about the ranks of another.
+
+    Example: ringtrue memory sync
+    Example: ringtrue memory sync --since 7d --project shop --json
+    """
+    from ringtrue.memory.signals import bring_journal, figures
+
+    folder = found_root(root)
+    start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()
+    with options.open() as opened:
+        brought = bring_journal(
+            folder, opened, project=options.project, since=start, cleaner=lib.log.Redactor(hash_only=hash_only)
+        )
+        settings = {
+            lib.feedback.variant_of(row)
+            for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))
+        }
+    found = figures(folder, since=start)
+    show.end_if_json(
+        options.json,
+        {
+            "root": folder,
+            "project": options.project,
+            "brought": brought,
+            "figures": found.as_record(),
+            "settings": sorted(settings),
+        },
+    )
+    counts = {
+        "searches": (brought.queries, brought.new_queries),
+        "reads, quotations, validations": (brought.feedback, brought.new_feedback),
+        "finished tasks": (brought.tasks, brought.new_tasks),
+    }
+    show.table(["", "noted", "new in the store"], [[name, f"{all_:,}", f"{new:,}"] for name, (all_, new) in counts.items()])
+    print()
+    rates = ("silent_rate", "read_rate", "reference_rate", "false_inject_rate")
+    rows = [["prompts searched for", f"{found.prompts:,}"], ["injections", f"{found.injections:,}"]]
+    for name in rates:
+        value = getattr(found, name)
+        rows.append([name.replace("_", " "), "not known" if value is None else f"{value:.1%}"])
+    show.table(["figure", "value"], rows)
+    for why, count in sorted(brought.left.items()):
+        show.note(f"{count:,} left: {why}")
+    if len(settings) > 1:
+        show.note(f"{len(settings)} settings answered; judge each for itself: ringtrue feedback derive --mixed separate")
+
+
+COLUMNS = (
+    ("SetP@3", "SetP@3"), ("P@3", "P@3"), ("answered", "answered"), ("off-topic silent", "off-topic silent"),
+    ("Silent", "silent"), ("FalseInject@3", "false"), ("R@10", "R@10"), ("RR", "MRR"),
+)  # fmt: skip
+
+
+def bench_command(
+    golden: Annotated[
+        list[str] | None,
+        typer.Option("--golden", "-g", help="A judged set of memories: a name or a path; the two shipped ones unless given."),
+    ] = None,
+    root: Root = None,
+    strategy: Annotated[list[str] | None, typer.Option(help="title_tags, fts5_bm25 or hybrid; default: all.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure the memory: what the hook shows unasked, what a search finds, and what M-9 asks of an agent's memory.
+
+    A set that holds only questions is asked over your own memory folder. The hybrid needs its packages and takes longest.
+    `ringtrue bench memory` measures the speed of the hook.
+
+    Example: ringtrue memory bench
+    Example: ringtrue memory bench --golden my-questions.jsonl --strategy fts5_bm25
+    """
+    from ringtrue.memory.bench import ARMS, OF_MEMORY, SETS, bench, over_folder
+
+    known = sorted({arm.strategy for arm in ARMS})
+    for name in strategy or ():
+        check_choice(name, known, f"there is no strategy '{name}'")
+    arms = [arm for arm in ARMS if not strategy or arm.strategy in strategy]
+    sets = [lib.golden.load(name) for name in golden or SETS]
+    sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
+    rows = [row for one in sets for row in bench(one, arms)]
+    show.end_if_json(json, {
+            "rows": [
+                {"golden": row.golden, "strategy": row.arm.strategy, "threshold": row.arm.threshold, "queries": row.queries,
+                 "off_topic": row.off_topic, "measures": dict(row.measures)}
+                for row in rows
+            ]
+        })  # fmt: skip
+    cells = [[row.golden, row.arm.name, *(show.number(row.measures.get(name), 3) for name, _ in COLUMNS)] for row in rows]
+    show.table(["set", "strategy, threshold", *(title for _, title in COLUMNS)], cells, text_columns=2)
+    more = [name for name in (*OF_MEMORY, "abstention F1", "cold-start ratio", "session lift") if measured(rows, name)]
+    if not more:
+        return
+    print()
+    show.table(
+        ["measure", *(f"{row.golden}: {row.arm.name}" for row in rows)],
+        [[name, *(show.number(row.measures.get(name), 3) for row in rows)] for name in more],
+    )
+
+
+def measured(rows: Sequence[BenchRow], name: str) -> bool:
+    """True if any row has the measure; a set without constitutional memories, say, has nothing to show for them."""
+    return any(name in row.measures for row in rows)
