@@ -124,22 +124,11 @@ def ci_command(
 
 def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
     if json:
-        show.as_json(
-            {
-                "verdict": outcome.word,
-                "exit_code": outcome.code,
-                "reason": "; ".join(outcome.reasons),
-                **show.pick(outcome, "reasons", "failures", "files"),
-                "run_dir": outcome.run,
-                "notes": notes,
-            }
-        )
+        record = {"verdict": outcome.word, "exit_code": outcome.code, "reason": "; ".join(outcome.reasons)}
+        record |= show.pick(outcome, "reasons", "failures", "files")
+        show.as_json({**record, "run_dir": outcome.run, "notes": notes})
     else:
-        for line in outcome.lines:
-            print(line)
-        print()
-        for file in outcome.files:
-            print(f"wrote {file}")
+        print("\n".join((*outcome.lines, "", *(f"wrote {file}" for file in outcome.files))))
         show.notes(notes)
 
 
@@ -249,20 +238,11 @@ def _expressions(asked: Asked) -> list[str]:
 
 
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:
-    measures = [
-        part
-        for text in dict.fromkeys((*lib.run.usual_measures(job.asked.k), *job.policy.measures))
-        for part in ("--measure", text)
-    ]
-    return lib.ci.evaluate_in(
-        folder,
-        job.out / name,
-        options=[*_flags(job), *(["--no-cache"] if job.service and "--no-cache" not in more else []), *more, *measures],
-        setup=job.setup,
-        environment=environment_without_tokens(),
-        say=_say,
-        service=job.service,
-    )
+    wanted = dict.fromkeys((*lib.run.usual_measures(job.asked.k), *job.policy.measures))
+    options = [*_flags(job), *more, *(part for text in wanted for part in ("--measure", text))]
+    options += ["--no-cache"] if job.service and "--no-cache" not in more else []
+    how: dict[str, Any] = {"setup": job.setup, "service": job.service, "environment": environment_without_tokens()}
+    return lib.ci.evaluate_in(folder, job.out / name, options=options, say=_say, **how)
 
 
 def _say(line: str) -> None:
@@ -280,27 +260,10 @@ def _gated(
     from ringtrue.cli.gate import QUERIES, headline, reasons
 
     verdict = lib.verdict.with_checks(lib.verdict.gate(evaluation, job.policy, baseline=before), extra, notes=notes)
-    report = lib.report.report_on(
-        evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict
-    )
-    unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
-    return replace(
-        _written(report, verdict.word, verdict.exit_code, evaluation, out=job.out, key=job.key),
-        reasons=tuple(check.message for check in unmet),
-        failures=verdict.failures,
-        lines=(
-            *headline(verdict, evaluation),
-            *filter(None, [lib.report.against(report)]),
-            *reasons(verdict, evaluation, before, queries=QUERIES),
-        ),
-        notes=verdict.notes,
-    )
-
-
-def _written(report: Any, word: str, code: int, evaluation: lib.run.Evaluation, *, out: Path, key: str) -> Outcome:
-    """Write a report in every format, and return what the job comes to."""
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    report = lib.report.report_on(evaluation, made_at=made_at, baseline=before, verdict=verdict)
     texts = {
-        "comment.md": lib.report.pull_request(report, key=key),
+        "comment.md": lib.report.pull_request(report, key=job.key),
         REPORT: lib.report.markdown(report),
         "report.html": lib.report.html(report),
         "report.json": lib.report.as_json(report),
@@ -308,8 +271,20 @@ def _written(report: Any, word: str, code: int, evaluation: lib.run.Evaluation, 
         SARIF: lib.report.sarif(report),
     }
     for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-    return Outcome(word, code, texts["comment.md"], tuple(out / name for name in texts), evaluation.run_dir)
+        (job.out / name).write_text(text, encoding="utf-8")
+    unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
+    told = (*headline(verdict, evaluation), *filter(None, [lib.report.against(report)]))
+    return Outcome(
+        verdict.word,
+        verdict.exit_code,
+        texts["comment.md"],
+        tuple(job.out / name for name in texts),
+        evaluation.run_dir,
+        reasons=tuple(check.message for check in unmet),
+        failures=verdict.failures,
+        lines=(*told, *reasons(verdict, evaluation, before, queries=QUERIES)),
+        notes=verdict.notes,
+    )
 
 
 def _without(code: int, reason: str, key: str) -> Outcome:

@@ -92,32 +92,15 @@ def evaluated(
     search = asked.search()
     local = any(lib.retrieve.names_documents(text) for text in lib.run.expressions_of(search))
     with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher, _kept_when_stopped():
-        collection = opened(asked.folder) if asked.folder is not None and local else None
+        options = show.pick(
+            asked, "k", "workers", "timeout", "retries", "passes", "sample", "session", "scope", "route_by", "failed", "version"
+        )
+        options |= {"chunks": asked.chunk, "ids": asked.id_pattern, "allow": asked.allow or (), "cache": not asked.no_cache}
+        options |= {"split": asked.split.replace("-", "_"), "watch": lib.run.files_matching(asked.watch or ())}
+        options |= {"collection": opened(asked.folder) if asked.folder is not None and local else None}
+        wanted = measures or lib.run.usual_measures(asked.k)
         found = lib.run.evaluate(
-            search,
-            asked.golden,
-            measures=measures or lib.run.usual_measures(asked.k),
-            k=asked.k,
-            collection=collection,
-            chunks=asked.chunk,
-            components=components,
-            workers=asked.workers,
-            timeout=asked.timeout,
-            retries=asked.retries,
-            passes=asked.passes,
-            sample=asked.sample,
-            split=asked.split.replace("-", "_"),  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
-            session=asked.session,
-            scope=asked.scope,
-            route_by=asked.route_by,
-            ids=asked.id_pattern,
-            failed=asked.failed,  # type: ignore[arg-type]  # likewise
-            allow=asked.allow or (),
-            version=asked.version,
-            watch=lib.run.files_matching(asked.watch or ()),
-            cache=not asked.no_cache,
-            resume=resume,
-            watcher=watcher,
+            search, asked.golden, measures=wanted, components=components, resume=resume, watcher=watcher, **options
         )
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
     found = replace(found, setup=replace(found.setup, arguments=_arguments(asked)))
@@ -142,9 +125,7 @@ def _kept_when_stopped() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        show.note(
-            "the answers so far are kept: the same command goes on there (with --resume if Ringtrue cannot see the system)"
-        )
+        show.note("the answers so far are kept: the same command goes on there (--resume, if Ringtrue cannot see the system)")
         raise
 
 
@@ -157,12 +138,8 @@ def watching(*, quiet: bool = False) -> Iterator[lib.run.Watcher]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
+    done = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), done)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("preparing", total=None)
         yield lib.run.Watcher(
@@ -253,9 +230,8 @@ class ResultOptions:
         now = datetime.now(UTC)
         try:
             with lib.store.Store.open(destination) as store:
-                row = lib.rollout.record_evaluation(
-                    store, evaluation, now=now, verdict=verdict, feature_id=self.feature, project=self.project
-                )
+                where: dict[str, Any] = {"feature_id": self.feature, "project": self.project}
+                row = lib.rollout.record_evaluation(store, evaluation, now=now, verdict=verdict, **where)
         except (RingtrueError, OSError) as problem:  # the run is packed on the disk, which may be full
             # A store that is merely there must not fail an evaluation.
             return Kept(problem=problem, fatal=self.store is not None)
@@ -269,8 +245,6 @@ def count_look(at: lib.records.Qrels | lib.records.GoldenSet | lib.run.Origin, s
         or (at.metadata.get("split") if isinstance(at, lib.records.GoldenSet) else at.split) != "held_out"
     ):
         return
-    from ringtrue.cli import show
-
     when = datetime.now(UTC).isoformat(timespec="seconds")
     version = lib.golden.version_name(at) if isinstance(at, lib.records.GoldenSet) else at.version
     count = lib.golden.record_look(lib.golden.ledger_beside(source), who=who, what=what, when=when, version=version)

@@ -311,20 +311,9 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
     Example: ringtrue baseline show
     """
     found = lib.verdict.read_baseline(baseline)
-    names = (
-        "version",
-        "reason",
-        "retriever",
-        "config",
-        "fingerprint",
-        "golden",
-        "corpus",
-        "recorded_at",
-        "machine",
-        "metrics",
-    )
     more = {"latency_ms": found.latency, "queries": len(found.per_query)}
-    show.end_if_json(json, {"file": baseline, **show.pick(found, *names), **more})
+    made = show.pick(found, "version", "reason", "retriever", "config", "fingerprint", "golden", "corpus", "recorded_at")
+    show.end_if_json(json, {"file": baseline, **made, **show.pick(found, "machine", "metrics"), **more})
     print(f"baseline {found.version} ({baseline})")
     facts = {
         "recorded": found.recorded_at,
@@ -377,16 +366,19 @@ def update(
     if accepted:
         new = version or ("1.0.0" if old is None else lib.verdict.next_version(old.version, moved=lib.verdict.has_moved(moves)))
         lib.verdict.write_baseline(lib.verdict.baseline_of(whole, version=new, reason=reason.strip()), baseline)
+    previous = None if old is None else old.version
     if json:
-        show.as_json(
-            {
-                "updated": accepted, "file": baseline, "run_dir": folder, "version": new,
-                "previous": None if old is None else old.version, "objections": list(against),
-                "measures": {move.measure: {"old": move.old, "new": move.new, "diff": move.change} for move in moves},
-            }
-        )  # fmt: skip
+        record = {"updated": accepted, "file": baseline, "run_dir": folder, "version": new, "previous": previous}
+        measures = {move.measure: {"old": move.old, "new": move.new, "diff": move.change} for move in moves}
+        show.as_json({**record, "objections": list(against), "measures": measures})
     else:
-        _print_update(moves, against, old=old, new=new, file=baseline, folder=folder, accepted=accepted)
+        if accepted:
+            before = "recorded" if previous is None else f"{previous} →"
+            print(f"{baseline}: baseline {before} {new}, from {folder}")
+        else:
+            than = "" if previous is None else f" than baseline {previous}"
+            print(f"REFUSED: {folder} is no better standard{than}; {baseline} stays as it is")
+        _print_update(moves, against, accepted=accepted)
     show.end_with(REGRESSION if not accepted else OK)
 
 
@@ -402,22 +394,7 @@ def _check_golden(evaluation: lib.run.Evaluation, config: Config) -> None:
         )
 
 
-def _print_update(
-    moves: tuple[lib.verdict.BaselineMovement, ...],
-    against: tuple[str, ...],
-    *,
-    old: lib.verdict.Baseline | None,
-    new: str | None,
-    file: Path,
-    folder: Path,
-    accepted: bool,
-) -> None:
-    if accepted:
-        before = "recorded" if old is None else f"{old.version} →"
-        print(f"{file}: baseline {before} {new}, from {folder}")
-    else:
-        than = "" if old is None else f" than baseline {old.version}"
-        print(f"REFUSED: {folder} is no better standard{than}; {file} stays as it is")
+def _print_update(moves: Sequence[lib.verdict.BaselineMovement], against: Sequence[str], *, accepted: bool) -> None:
     rows = []
     for move in moves:
         digits = 1 if move.measure in ("p50", "p95", "p99") else 4

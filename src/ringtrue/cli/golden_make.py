@@ -366,38 +366,23 @@ def _show_finished(
     made: lib.golden.Refreshed, proposal: lib.golden.Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool
 ) -> None:
     """Show what became of a refresh; exits 1 if it was refused."""
-    from ringtrue.cli.review import print_disputes
+    from ringtrue.cli.review import print_agreement, print_disputes
 
     differing = lib.review.disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
     version = None if made.golden is None else lib.golden.version_name(made.golden)
     if json:
-        show.as_json(
-            {
-                "written": None if made.golden is None else out,
-                "version": version,
-                "refused": made.refused or None,
-                **show.pick(made, "agreement", "added", "retired", "left_out"),
-                "minimum": minimum,
-                "disputes": differing,
-                "lost": lost,
-            }
-        )
+        record = {"written": None if made.golden is None else out, "version": version, "refused": made.refused or None}
+        record |= show.pick(made, "agreement", "added", "retired", "left_out")
+        show.as_json({**record, "minimum": minimum, "disputes": differing, "lost": lost})
     else:
-        found = made.agreement
-        print(
-            f"{found.name} of {found.raters} reviewers over "
-            f"{show.counted(found.items, 'pair')}: {show.number(found.coefficient, 3)}"
-        )
+        print_agreement(made.agreement)
         if differing:
             print_disputes(differing, most=None if made.refused else 10)
         if made.golden is not None:
-            print(
-                f"{version} written to {out}: {show.counted(len(made.added), 'query', 'queries')} new, {len(made.retired)} gone"
-            )
+            print(f"{version} written to {out}: {show.counted(len(made.added), 'query')} new, {len(made.retired)} gone")
             if made.left_out:
                 show.note(f"{len(made.left_out)} new queries had no relevant document and were left out: {made.left_out[0]}")
-            for loss in lost:
-                show.note(f"the file cannot hold: {loss}")
+            show.notes(f"the file cannot hold: {loss}" for loss in lost)
     if made.refused:
         show.note(
             f"refused: {made.refused}; talk the disputes over, judge them again (ringtrue review judge KEY GRADE --reviewer "

@@ -29,20 +29,8 @@ if TYPE_CHECKING:
         verdict,
     )
 
-    __all__ = [
-        "answers",
-        "ci",
-        "experiment",
-        "feedback",
-        "formats",
-        "golden",
-        "log",
-        "measures",
-        "records",
-        "report",
-        "retrieve",
-    ]
-    __all__ += ["retrieve", "review", "rollout", "run", "service", "spec", "stats", "store", "testing", "verdict"]
+    __all__ = ["answers", "ci", "experiment", "feedback", "formats", "golden", "log", "measures", "records"]
+    __all__ += ["report", "retrieve", "review", "rollout", "run", "service", "spec", "stats", "store", "testing", "verdict"]
 else:
     from importlib import import_module
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.memory import Root, found_root, printable
-from ringtrue.cli.options import Json, StoreOptions, moment
+from ringtrue.cli.options import Json, StoreOptions, moment, utc_now
 from ringtrue.errors import OK, REGRESSION, check_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ringtrue.memory.bench import BenchRow
     from ringtrue.memory.doctor import Checkup
 
 
@@ -47,15 +44,8 @@ def doctor_command(
     from ringtrue.memory.doctor import check_up
 
     folder = found_root(root)
-    found = check_up(
-        folder,
-        now=time.time(),
-        home=Path.home(),
-        days=days,
-        stale_days=stale_days,
-        silent_after=silent_after,
-        meaning=not words_only,
-    )
+    window: dict[str, Any] = {"days": days, "stale_days": stale_days, "silent_after": silent_after}
+    found = check_up(folder, now=time.time(), home=Path.home(), meaning=not words_only, **window)
     failed = not found.healthy or (strict and any(finding.level == "warning" for finding in found.findings))
     if json:
         show.as_json({"healthy": not failed, **show.plain(found)})
@@ -65,11 +55,10 @@ def doctor_command(
 
 
 def _print(found: Checkup, limit: int | None) -> None:
-    print(
-        f"{printable(found.root)}: {show.counted(found.memories, 'memory')}, "
-        f"{found.active} active; compared by {found.compared_by}"
-    )
+    counts = f"{show.counted(found.memories, 'memory')}, {found.active} active"
+    print(f"{printable(found.root)}: {counts}; compared by {found.compared_by}")
     figures = found.health
+    times = ["—" if value is None else f"{value:.1f} ms" for value in (figures.ms_p50, figures.ms_p95)]
     rows: list[list[object]] = [
         ["prompts", figures.prompts, f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
         ["injected", figures.injected, f"prompts, with {figures.injections} pointers in all"],
@@ -78,7 +67,7 @@ def _print(found: Checkup, limit: int | None) -> None:
         ["quoted after injection", show.percent(figures.reference_rate, 0), "of the prompts with an injection"],
         ["unused", show.percent(figures.unused_rate, 0), "of the prompts with an injection: neither read nor quoted"],
         ["false injections", show.percent(figures.false_inject_rate, 0), f"of {figures.judged} injections that were judged"],
-        ["hook, median and p95", f"{_ms(figures.ms_p50)} / {_ms(figures.ms_p95)}", "own work, without the start of Python"],
+        ["hook, median and p95", " / ".join(times), "own work, without the start of Python"],
     ]
     print()
     show.table(["figure", "value", "of what"], rows, text_columns=3)
@@ -86,25 +75,17 @@ def _print(found: Checkup, limit: int | None) -> None:
     kinds: dict[tuple[str, str], list[str]] = {}
     for finding in found.findings:
         where = f" [{finding.path}]" if finding.path and not finding.ids else ""
-        names = f" {', '.join(finding.ids[:8])}{' …' if len(finding.ids) > 8 else ''}:" if finding.ids else ""
-        said = (
-            finding.text
-            if finding.kind in ("duplicate", "contradiction", "stale", "dangling link")
-            else f"{names} {finding.text}".strip()
-        )
+        told = not finding.ids or finding.kind in ("duplicate", "contradiction", "stale", "dangling link")  # by its text
+        names = "" if told else f"{', '.join(finding.ids[:8])}{' …' if len(finding.ids) > 8 else ''}: "
+        said = f"{names}{finding.text}"
         kinds.setdefault((finding.level, finding.kind), []).append(f"{said}{where}; {finding.cure}")
     for (level, kind), lines in kinds.items():
         print(f"{level}: {kind} ({len(lines)})")
         for line in lines[:limit]:
             print("  " + printable(" ".join(line[:LONGEST].split())))
-        if limit is not None and len(lines) > limit:
-            print(f"  … and {len(lines) - limit} more; see --all")
+        show.more(len(lines) - len(lines[:limit]), "--all lists them", indent="  ")
     if not found.findings:
         print("nothing to look at")
-
-
-def _ms(value: float | None) -> str:
-    return "—" if value is None else f"{value:.1f} ms"
 
 
 RETENTION = "90d"
@@ -133,41 +114,26 @@ def sync_command(
     from ringtrue.memory.signals import bring_journal, figures
 
     folder = found_root(root)
-    start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()
+    began = str(moment(since, utc_now()))
+    start = datetime.fromisoformat(began).timestamp()
     with options.open() as opened:
-        brought = bring_journal(
-            folder, opened, project=options.project, since=start, cleaner=lib.log.Redactor(hash_only=hash_only)
-        )
-        settings = {
-            lib.feedback.variant_of(row)
-            for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))
-        }
+        cleaner = lib.log.Redactor(hash_only=hash_only)
+        brought = bring_journal(folder, opened, project=options.project, since=start, cleaner=cleaner)
+        rows_since = opened.queries(project=options.project, since=began)
+        settings = set(map(lib.feedback.variant_of, rows_since))
     found = figures(folder, since=start)
-    show.end_if_json(
-        options.json,
-        {
-            "root": folder,
-            "project": options.project,
-            "brought": brought,
-            "figures": found.as_record(),
-            "settings": sorted(settings),
-        },
-    )
-    counts = {
-        "searches": (brought.queries, brought.new_queries),
-        "reads, quotations, validations": (brought.feedback, brought.new_feedback),
-        "finished tasks": (brought.tasks, brought.new_tasks),
-    }
-    show.table(["", "noted", "new in the store"], [[name, f"{all_:,}", f"{new:,}"] for name, (all_, new) in counts.items()])
+    record = {"root": folder, "project": options.project, "brought": brought, "settings": sorted(settings)}
+    show.end_if_json(options.json, record | {"figures": found.as_record()})
+    names = {"queries": "searches", "feedback": "reads, quotations, validations", "tasks": "finished tasks"}
+    counts = [[what, f"{getattr(brought, n):,}", f"{getattr(brought, f'new_{n}'):,}"] for n, what in names.items()]
+    show.table(["", "noted", "new in the store"], counts)
     print()
-    rates = ("silent_rate", "read_rate", "reference_rate", "false_inject_rate")
+    rates = show.pick(found, "silent_rate", "read_rate", "reference_rate", "false_inject_rate")
     rows = [["prompts searched for", f"{found.prompts:,}"], ["injections", f"{found.injections:,}"]]
-    for name in rates:
-        value = getattr(found, name)
+    for name, value in rates.items():
         rows.append([name.replace("_", " "), "not known" if value is None else f"{value:.1%}"])
     show.table(["figure", "value"], rows)
-    for why, count in sorted(brought.left.items()):
-        show.note(f"{count:,} left: {why}")
+    show.notes(f"{count:,} left: {why}" for why, count in sorted(brought.left.items()))
     if len(settings) > 1:
         show.note(f"{len(settings)} settings answered; judge each for itself: ringtrue feedback derive --mixed separate")
 
@@ -204,25 +170,15 @@ def bench_command(
     sets = [lib.golden.load(name) for name in golden or SETS]
     sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
     rows = [row for one in sets for row in bench(one, arms)]
-    show.end_if_json(json, {
-            "rows": [
-                {"golden": row.golden, "strategy": row.arm.strategy, "threshold": row.arm.threshold, "queries": row.queries,
-                 "off_topic": row.off_topic, "measures": dict(row.measures)}
-                for row in rows
-            ]
-        })  # fmt: skip
+    named = ("golden", "queries", "off_topic", "measures")
+    records = [{**show.pick(row, *named), **show.pick(row.arm, "strategy", "threshold")} for row in rows]
+    show.end_if_json(json, {"rows": records})
     cells = [[row.golden, row.arm.name, *(show.number(row.measures.get(name), 3) for name, _ in COLUMNS)] for row in rows]
     show.table(["set", "strategy, threshold", *(title for _, title in COLUMNS)], cells, text_columns=2)
-    more = [name for name in (*OF_MEMORY, "abstention F1", "cold-start ratio", "session lift") if measured(rows, name)]
-    if not more:
-        return
-    print()
-    show.table(
-        ["measure", *(f"{row.golden}: {row.arm.name}" for row in rows)],
-        [[name, *(show.number(row.measures.get(name), 3) for row in rows)] for name in more],
-    )
-
-
-def measured(rows: Sequence[BenchRow], name: str) -> bool:
-    """True if any row has the measure; a set without constitutional memories, say, has nothing to show for them."""
-    return any(name in row.measures for row in rows)
+    others = (*OF_MEMORY, "abstention F1", "cold-start ratio", "session lift")
+    # A set without constitutional memories, say, has nothing to show for them.
+    more = [name for name in others if any(name in row.measures for row in rows)]
+    if more:
+        print()
+        cells = [[name, *(show.number(row.measures.get(name), 3) for row in rows)] for name in more]
+        show.table(["measure", *(f"{row.golden}: {row.arm.name}" for row in rows)], cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,8 @@ from ringtrue.cli.options import Json
 from ringtrue.config import environment_without_tokens
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.extras import install_command as how_to_install
-
-if TYPE_CHECKING:
-    from ringtrue.memory.install import Done
-
+from ringtrue.memory.hook.files import IN_PROJECT
+from ringtrue.memory.install import HOSTS, Done, install, uninstall
 
 # The parameter is not called project: that name is the store's, and is set once for all commands.
 Folder = Annotated[
@@ -47,8 +45,6 @@ def install_command(
     Example: ringtrue memory install --host all --user --dry-run
     """
     from ringtrue.memory.engine import make_ready
-    from ringtrue.memory.hook.files import IN_PROJECT
-    from ringtrue.memory.install import HOSTS, install
 
     base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)
@@ -76,8 +72,6 @@ def uninstall_command(
     Example: ringtrue memory uninstall --dry-run
     Example: ringtrue memory uninstall --host codex --user
     """
-    from ringtrue.memory.install import HOSTS, uninstall
-
     base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)
     for one in hosts:
@@ -175,7 +169,6 @@ def hook_command(
 
     Example: echo '{"hook_event_name": "UserPromptSubmit", "prompt": "how do we sign tokens?"}' | ringtrue memory hook
     """
-    from ringtrue.config import environment_without_tokens
     from ringtrue.memory.hook.hook import main
 
     main([event] if event else [], sys.stdin, sys.stdout, environment_without_tokens())

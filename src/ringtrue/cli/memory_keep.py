@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json as json_text
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +16,14 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.memory import Redact, Root, brief, found_root, made_root, pairs_given, place_of, settings_of, stamp
 from ringtrue.cli.options import Json
+from ringtrue.config import environment_without_tokens
 from ringtrue.errors import OK, REGRESSION, InputError, check_choice, nearest
+from ringtrue.memory import editing
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.memory import TIERS, Memory, as_record
+from ringtrue.memory.hook.settings import Settings
 
 if TYPE_CHECKING:
-    from ringtrue.memory.hook.memory import Memory
-    from ringtrue.memory.hook.settings import Settings
     from ringtrue.memory.importers import ImportResult
     from ringtrue.memory.pairs import Pair
 
@@ -50,9 +59,7 @@ def add_command(
     Example: ringtrue memory add runbook "Redis is full" --set 'steps=["raise maxmemory", "drain the queue"]' --tag redis
     Example: ringtrue memory add --record memory.json
     """
-    from ringtrue.memory.editing import add, draft
     from ringtrue.memory.engine import make_ready
-    from ringtrue.memory.hook.memory import TIERS
 
     if record is not None:
         if any(one for one in (category, title, text, set_, tag, trigger, file, tier, memory_id)):
@@ -64,16 +71,16 @@ def add_command(
         values = pairs_given(set_)
         for name, items in (("tags", tag), ("trigger_phrases", trigger), ("related_files", file)):
             if items:
-                values[name] = _as_list(items)
+                values[name] = json_text.dumps(items)
         if tier is not None:
             check_choice(tier, TIERS, f"--tier is {tier!r}")
             values["importance_tier"] = tier
-        said = _stdin() if text == "-" else text or ""
-        made = draft(category=category, title=title, text=said, memory_id=memory_id, values=values, now=stamp())
+        said = sys.stdin.read().strip() if text == "-" else text or ""
+        made = editing.draft(category=category, title=title, text=said, memory_id=memory_id, values=values, now=stamp())
         if memory_id is None:
             del made["id"]  # made again from the title that is stored, which may have had a secret in it
     folder = made_root(root)
-    memory = add(folder, made, redact=redact)
+    memory = editing.add(folder, made, redact=redact)
     settings = settings_of(folder)
     alike = _alike(folder, memory, settings)
     make_ready(folder)
@@ -87,19 +94,17 @@ def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: 
     Example: ringtrue memory edit sessions-are-jwt --set importance_tier=critical
     Example: ringtrue memory edit sessions-are-jwt
     """
-    from ringtrue.memory.editing import edit, get, replace
-    from ringtrue.memory.hook.memory import as_record
 
     folder = found_root(root)
-    before = get(folder, memory_id)
+    before = editing.get(folder, memory_id)
     values = pairs_given(set_)
     if values or redact:
-        after = edit(folder, memory_id, values, now=stamp(), redact=redact)
+        after = editing.edit(folder, memory_id, values, now=stamp(), redact=redact)
     else:
         was = as_record(before)
         record, draft = _edited(was)
         try:
-            after = before if record == was else replace(folder, memory_id, record, was=was, now=stamp())
+            after = before if record == was else editing.replace(folder, memory_id, record, was=was, now=stamp())
         except InputError as problem:
             raise InputError(f"{problem}; your text is in {draft}") from None
         draft.unlink()
@@ -133,10 +138,9 @@ def supersede_command(
 
     Example: ringtrue memory supersede sessions-are-cookies sessions-are-jwt
     """
-    from ringtrue.memory.editing import supersede
 
     folder = found_root(root)
-    old, new = supersede(folder, old_id, new_id, now=stamp())
+    old, new = editing.supersede(folder, old_id, new_id, now=stamp())
     if json:
         show.as_json({"retired": brief(old, folder), "by": brief(new, folder)})
     else:
@@ -156,10 +160,9 @@ def link_command(
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app --remove
     """
-    from ringtrue.memory.editing import link
 
     folder = found_root(root)
-    memory = link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
+    memory = editing.link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
     if json:
         show.as_json({"memory": brief(memory, folder), "links": memory.links})
     else:
@@ -167,10 +170,9 @@ def link_command(
 
 
 def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> None:
-    from ringtrue.memory.editing import set_status
 
     folder = found_root(root)
-    _show(set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
+    _show(editing.set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
 
 
 def _show(
@@ -196,30 +198,15 @@ def _show(
 
 def _alike(root: str, memory: Memory, settings: Settings) -> list[Pair]:
     """Return the pairs that a new memory makes with active ones."""
-    from ringtrue.memory.hook.files import load
     from ringtrue.memory.pairs import alike_to
 
     return alike_to(root, [one for one in load(root, settings).memories if one.status == "active"], memory.id)
 
 
-def _as_list(items: list[str]) -> str:
-    from json import dumps
-
-    return dumps(items)
-
-
-def _stdin() -> str:
-    import sys
-
-    return sys.stdin.read().strip()
-
-
 def _read_record(source: str) -> dict[str, Any]:
-    import json
-
-    text = _stdin() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    text = sys.stdin.read().strip() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     try:
-        record = json.loads(text)
+        record = json_text.loads(text)
     except ValueError as error:
         raise InputError(f"{source}: is not JSON: {error}; write one object with 'category', 'title' and 'content'") from None
     if not isinstance(record, dict):
@@ -232,13 +219,6 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
 
     What cannot be used stays in that file, which the error names.
     """
-    import json
-    import os
-    import shlex
-    import subprocess
-    import tempfile
-
-    from ringtrue.config import environment_without_tokens
 
     environ = environment_without_tokens()
     editor = environ.get("VISUAL") or environ.get("EDITOR")
@@ -247,12 +227,12 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
     handle, name = tempfile.mkstemp(prefix=f"{record['id'][:40]}-", suffix=".json")
     path = Path(name)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+        file.write(json_text.dumps(record, ensure_ascii=False, indent=2) + "\n")
     code = subprocess.run([*shlex.split(editor), name], check=False).returncode
     if code:
         raise InputError(f"the editor ended with {code}; nothing was changed, your text is in {path}")
     try:
-        edited = json.loads(path.read_text(encoding="utf-8-sig"))
+        edited = json_text.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise InputError(f"what the editor left is not JSON: {error}; nothing was changed, your text is in {path}") from None
     if not isinstance(edited, dict):
@@ -367,7 +347,6 @@ def export_command(
     Example: ringtrue memory export notes --format markdown --active
     """
     from ringtrue.memory.exporters import FORMATS, TEXTS, records_of, send
-    from ringtrue.memory.hook.files import load
 
     chosen = format or {".json": "json", ".jsonl": "jsonl", ".md": "markdown"}.get(
         target.suffix, "json" if str(target) == "-" else ""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of, tags_of, title_of
+from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of
 from ringtrue.cli.options import Json
 from ringtrue.errors import check_choice
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.guard import hide_secrets, lines_of, title_of
+from ringtrue.memory.hook.index import MemoryHit, shown_until
+from ringtrue.memory.hook.memory import CATEGORIES, STATUSES, Memory, as_record
+from ringtrue.memory.hook.rarity import stem
+from ringtrue.memory.hook.settings import Settings
+from ringtrue.memory.hook.title_tags import words_of
+from ringtrue.memory.hook.words import match_expression, query_words
 
 if TYPE_CHECKING:
     from ringtrue.memory.engine import MemoryAnswer
-    from ringtrue.memory.hook.index import MemoryHit
-    from ringtrue.memory.hook.memory import Memory
-    from ringtrue.memory.hook.settings import Settings
 
 
 def show_command(
@@ -27,8 +33,6 @@ def show_command(
     Example: ringtrue memory show sessions-are-jwt
     """
     from ringtrue.memory.editing import get
-    from ringtrue.memory.hook.index import shown_until
-    from ringtrue.memory.hook.memory import as_record
 
     folder = found_root(root)
     settings = settings_of(folder)
@@ -57,7 +61,8 @@ def show_command(
     for name, value in memory.content.items():
         print(f"\n{printable(name)}")
         for line in value if isinstance(value, list) else [value]:
-            print(f"  {'- ' if isinstance(value, list) else ''}{_shown(line if isinstance(line, str) else _json(line))}")
+            text = line if isinstance(line, str) else dumps(line, ensure_ascii=False)
+            print(f"  {'- ' if isinstance(value, list) else ''}{_shown(text)}")
 
 
 def list_command(
@@ -75,8 +80,6 @@ def list_command(
     Example: ringtrue memory list --category decision
     Example: ringtrue memory list --status all --write-index
     """
-    from ringtrue.memory.hook.files import load
-    from ringtrue.memory.hook.memory import CATEGORIES, STATUSES
 
     for value, legal, name in ((category, CATEGORIES, "--category"), (status, (*STATUSES, "all"), "--status")):
         check_choice(value, legal, f"{name} is {value!r}")
@@ -101,7 +104,7 @@ def list_command(
     if chosen:
         headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
         rows = [
-            [memory.category, memory.id, title_of(memory), " ".join(tags_of(memory)), printable(memory.updated_at[:10])]
+            [memory.category, memory.id, title_of(memory), " ".join(lines_of(memory.tags)), printable(memory.updated_at[:10])]
             + ([memory.status] if status == "all" else [])
             for memory in chosen
         ]
@@ -160,13 +163,12 @@ def search_command(
 
 def _row(hit: MemoryHit, root: str) -> list[str]:
     memory = hit.memory
-    tags, day = " ".join(tags_of(memory)), printable(memory.updated_at[:10])
+    tags, day = " ".join(lines_of(memory.tags)), printable(memory.updated_at[:10])
     return [memory.category, title_of(memory), tags, day, place_of(memory, root), show.score(hit.score)]
 
 
 def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *, now: float) -> dict[str, Any]:
     from ringtrue.memory.engine import hook_view
-    from ringtrue.memory.hook.words import match_expression, query_words
 
     limit = settings.search.query_max_tokens
     words = query_words(text, limit)
@@ -190,8 +192,6 @@ def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *
 
 def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
     """Return the words of a question that title, tags, trigger phrases and body have, as stems or beginnings."""
-    from ringtrue.memory.hook.rarity import stem
-    from ringtrue.memory.hook.title_tags import words_of
 
     found: dict[str, list[str]] = {}
     parts = {"title": memory.title, "tags": " ".join(memory.tags), "triggers": " ".join(memory.trigger_phrases)}
@@ -224,12 +224,4 @@ def _print_reasons(answer: MemoryAnswer, reasons: dict[str, Any]) -> None:
 
 def _shown(text: str) -> str:
     """Return a text of a memory as it is printed: no codes, no secrets."""
-    from ringtrue.memory.hook.guard import hide_secrets
-
     return printable(hide_secrets(text))
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)

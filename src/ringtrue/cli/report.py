@@ -160,9 +160,9 @@ def print_evaluation(told: lib.report.Report, *, verbose: bool = False, advice: 
     evaluation = told.evaluation
     _first(lib.report.headline(told), told)
     for reason in lib.report.reasons(told):
-        print(f"  - {_plain(reason)}")
+        print(f"  - {lib.report.one_line(reason)}")
     if lib.report.against(told):
-        print(f"{_plain(lib.report.against(told))}.")
+        print(f"{lib.report.one_line(lib.report.against(told))}.")
     print()
     _measures(told)
     _slices(told)
@@ -173,13 +173,13 @@ def print_evaluation(told: lib.report.Report, *, verbose: bool = False, advice: 
     if advice:
         _advice(told)
         _judging(told)
-    _notes(told, verbose)
+    show.notes(map(lib.report.one_line, lib.report.notes(told) if verbose else lib.report.warnings(told)))
 
 
 def _first(sentence: str, report: lib.report.Report) -> None:
     golden = report.evaluation.setup.golden
     label = f", {golden.reviewed}" if golden.unreviewed else ""
-    text = f"{_plain(sentence)}."
+    text = f"{lib.report.one_line(sentence)}."
     if show.on_terminal():
         from rich.console import Console
         from rich.text import Text
@@ -189,7 +189,7 @@ def _first(sentence: str, report: lib.report.Report) -> None:
     else:
         print(text)
     part = "" if golden.split == "all" else f", {golden.split.replace('_', '-')} part"
-    name, search = _plain(report.evaluation.name), _plain(report.evaluation.search)
+    name, search = lib.report.one_line(report.evaluation.name), lib.report.one_line(report.evaluation.search)
     what = search if name == search else f"{name}: {search}"
     print(f"{what} on {golden.version}{part}{label}; k = {report.evaluation.setup.k}")
 
@@ -228,7 +228,7 @@ def _slices(report: lib.report.Report) -> None:
         [fields[0], "queries", *names],
         [
             [
-                _plain(value),
+                lib.report.one_line(value),
                 max(means[value].count for means in by_name.values()),
                 *(show.number(means[value].mean) for means in by_name.values()),
             ]
@@ -247,7 +247,7 @@ def _components(report: lib.report.Report) -> None:
         given = part.contribution
         body.append(
             [
-                _plain(part.label),
+                lib.report.one_line(part.label),
                 *(show.number(part.values.get(name)) for name in names),
                 lib.report.portion(given.rate) if given else "",
                 lib.report.portion(given.unique_rate) if given else "",
@@ -305,7 +305,7 @@ def _failures(evaluation: lib.run.Evaluation) -> None:
         return
     print(f"\n{counted(len(failed), 'query')} got no answer:")
     for query_id, error in list(failed.items())[:FAILURES]:
-        print(f"  {query_id}: {_plain(error)}")
+        print(f"  {query_id}: {lib.report.one_line(error)}")
     if len(failed) > FAILURES:
         print(f"  … and {len(failed) - FAILURES} more")
 
@@ -314,7 +314,7 @@ def _advice(report: lib.report.Report) -> None:
     if report.recommendations:
         print("\nRecommendations:")
     for index, one in enumerate(report.recommendations, 1):
-        print(f"  {index}. {_plain(one.advice)}")
+        print(f"  {index}. {lib.report.one_line(one.advice)}")
 
 
 def _judging(report: lib.report.Report) -> None:
@@ -326,13 +326,3 @@ def _judging(report: lib.report.Report) -> None:
         print(f"\nTo judge it by {BASELINE}: ringtrue gate --run {folder}")
     else:
         print(f"\nTo hold later runs to it: ringtrue baseline update --run {folder}, then ringtrue gate")
-
-
-def _notes(report: lib.report.Report, verbose: bool) -> None:
-    for text in lib.report.notes(report) if verbose else lib.report.warnings(report):
-        show.note(_plain(text))
-
-
-def _plain(text: str) -> str:
-    """Return text without the control characters by which a document could write on the terminal."""
-    return lib.report.one_line(text)

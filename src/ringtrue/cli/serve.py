@@ -168,9 +168,8 @@ def list_keys(*, options: StoreOptions) -> None:
     now = lib.store.timestamp(datetime.now(UTC))
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
-    show.end_if_json(
-        options.json, {"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]}
-    )
+    listed = [{**show.plain(key), "state": _state(key, now)} for key in keys]
+    show.end_if_json(options.json, {"project": options.project, "keys": listed})
     if not keys:
         print(f"project '{options.project}' has no key; make one: ringtrue keys create NAME --scope read")
         return
@@ -198,17 +197,13 @@ def revoke(
         if key_id not in there:
             hint = f"did you mean {nearest(key_id, there)}?" if there else "it has none at all"
             raise MissingInput(f"project '{options.project}' has no key '{key_id}'; {hint}")
-        ended = opened.revoke_key(key_id, now=now, project=options.project)
+        ended, key = opened.revoke_key(key_id, now=now, project=options.project), there[key_id]
         if ended:
-            opened.add_audit(
-                lib.store.AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, options.project)
-            )
-    if options.json:
-        show.as_json({"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else there[key_id].revoked_at})
-    elif ended:
-        print(f"{key_id} ('{there[key_id].name}') is revoked")
-    else:
-        print(f"{key_id} ('{there[key_id].name}') was revoked already, at {there[key_id].revoked_at}")
+            entry = lib.store.AuditEntry(now, person(who), "key revoked", key_id, {"name": key.name}, options.project)
+            opened.add_audit(entry)
+    record = {"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else key.revoked_at}
+    show.end_if_json(options.json, record)
+    print(f"{key_id} ('{key.name}') " + ("is revoked" if ended else f"was revoked already, at {key.revoked_at}"))
 
 
 def _state(key: lib.store.ApiKey, now: str) -> str:

@@ -63,7 +63,8 @@ def sweep_command(
 
     @cache  # asked for with the first trial: a connected system needs no documents of ours
     def variants() -> lib.experiment.Variants:
-        return lib.experiment.Variants(_documents(whole, folder))
+        own = lib.run.corpus_of(whole, cache_folder() / "corpora") if folder is None else opened(folder)
+        return lib.experiment.Variants(own)
 
     now = datetime.now(UTC)
     trying: dict[str, Any] = {"method": method, "trials": trials, "seed": seed, "fresh": fresh, "journal": JOURNALS}
@@ -89,10 +90,6 @@ def _recorded(found: lib.experiment.Sweep, file: Path, now: datetime) -> list[st
     """Record every trial as an experiment, and return their ids."""
     made = lib.experiment.tracked(found, on=now.date(), commit=lib.run.commit_of(Path.cwd(), beside=file))
     return [one.id for one in lib.experiment.ExperimentFile(file).add(made)]
-
-
-def _documents(golden: lib.records.GoldenSet, folder: Path | None) -> lib.retrieve.Collection:
-    return lib.run.corpus_of(golden, cache_folder() / "corpora") if folder is None else opened(folder)
 
 
 def record(found: lib.experiment.Sweep) -> dict[str, Any]:

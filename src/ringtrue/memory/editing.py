@@ -24,7 +24,7 @@ from ringtrue.memory.hook.memory import (
     from_record,
 )
 from ringtrue.memory.hook.settings import Settings, read_settings
-from ringtrue.memory.record_check import id_problem, kebab, problems, refuse_secrets, secrets_in, title_problem, without_secrets
+from ringtrue.memory.record_check import id_problem, kebab, problems, refuse_secrets, title_problem, without_secrets
 
 Record = Mapping[str, Any]
 MAIN_FIELD = {
@@ -134,7 +134,9 @@ def add(root: str, record: Record, *, redact: bool = False) -> Memory:
 
     Raises InputError for an id that is taken, for every problem of the record, and for a secret unless it is to be redacted.
     """
-    record = with_id(_clean(record, redact=redact))  # in this order: a secret in the title must not come back in the id
+    record = without_secrets(record) if redact else record
+    refuse_secrets(record)
+    record = with_id(record)  # afterwards: a secret in the title must not come back in the id
     refuse_problems(record)
     with faults_explained(), locked(root):
         taken = find(root, str(record["id"]))
@@ -245,9 +247,7 @@ def refuse_problems(record: Record, *, before: Record | None = None, any_content
 
 
 def _own(root: str, memory_id: str) -> Memory:
-    memory = find(root, memory_id)
-    if memory is None:
-        memory = get(root, memory_id)
+    memory = get(root, memory_id)
     if memory.source != "memory" or not Path(memory.path).resolve().is_relative_to(Path(root).resolve()):
         raise InputError(f"'{memory_id}' lies in {memory.path}, which is only read; bring it in with `ringtrue memory import`")
     return memory
@@ -272,13 +272,6 @@ def _changed(root: str, memory: Memory, make: Callable[[Memory], Memory], *, now
     path = write(root, moved, new=True)
     remove(root, memory)
     return changed(moved, path=path)
-
-
-def _clean(record: Record, *, redact: bool) -> Record:
-    if redact and secrets_in(record):
-        record = without_secrets(record)
-    refuse_secrets(record)
-    return record
 
 
 def _with(memory: Memory, values: Mapping[str, str]) -> Memory:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ringtrue.errors import InputError, check_choice
 from ringtrue.memory.hook.cache import COARSE, FINE, open_index
 from ringtrue.memory.hook.evidence import ends_of
-from ringtrue.memory.hook.files import load, own_folder, scan
+from ringtrue.memory.hook.files import own_folder, scan
 from ringtrue.memory.hook.index import Index, MemoryHit, shown_until
 from ringtrue.memory.hook.memory import Memory, MemoryFault, as_record
 from ringtrue.memory.hook.null_level import null_level
@@ -187,17 +187,6 @@ def _settled(state: Sequence[str], began: int) -> bool:
     """Return whether every file had been at rest so long that a further change must show in its state."""
     changes = (max(map(int, line.rpartition("\0")[2].split(" ")[:2])) for line in state)
     return all(began - change > (FINE if change % 1_000_000_000 else COARSE) for change in changes)
-
-
-def collection_of(root: str, settings: Settings, *, now: float) -> Collection:
-    """Return the memories that may be shown as a collection under ``<root>/.ringtrue/``, brought up to the files."""
-    return _collect(root, shown(root, settings, now=now))
-
-
-def shown(root: str, settings: Settings, *, now: float) -> list[Memory]:
-    """Return the memories that may be shown at all: active and inside their retention."""
-    memories = load(root, settings).memories
-    return [memory for memory in memories if memory.status == "active" and now <= shown_until(memory, settings)]
 
 
 def _collect(root: str, memories: Sequence[Memory]) -> Collection:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ringtrue.errors import InputError, check_choice
 from ringtrue.formats import write_whole
-from ringtrue.memory.hook.guard import clean_title, hide_secrets
+from ringtrue.memory.hook.guard import clean_title, title_of
 from ringtrue.memory.hook.memory import CATEGORIES, LINKS, SCHEMA_VERSION, Memory, as_record
 from ringtrue.memory.record_check import refuse_secrets, without_secrets
 
@@ -124,7 +124,7 @@ def _line(memory: Memory, root: str) -> str:
     path = Path(memory.path)
     place = path.relative_to(root) if path.is_relative_to(root) else path
     # A title is text, not Markdown: a bracket in it must not become a link to somewhere.
-    title = "".join(f"\\{letter}" if letter in r"\`*_[]<>#|" else letter for letter in hide_secrets(clean_title(memory.title)))
+    title = "".join(f"\\{letter}" if letter in r"\`*_[]<>#|" else letter for letter in title_of(memory))
     facts = ", ".join(
         filter(None, (clean_title(memory.updated_at)[:10], " ".join(f"#{tag}" for tag in map(clean_title, memory.tags))))
     )

@@ -9,8 +9,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads nested ones of this kind only, below Python 3.12
 
-from ringtrue.memory.escaping import title_of
-from ringtrue.memory.hook.guard import visible_line
+from ringtrue.memory.hook.guard import title_of, visible_line
 from ringtrue.memory.hook.memory import Memory
 
 LONGEST_TEXT = 20_000

@@ -16,9 +16,9 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.memory import tool_results as answers
 from ringtrue.memory.context import MODES, build_context, choose_mode, linked
 from ringtrue.memory.engine import Snapshot, constitutional, guaranteed
-from ringtrue.memory.escaping import NOTICE, block, element, lines_of, links_of, paths_of, summary, tags_of, tokens_of
+from ringtrue.memory.escaping import NOTICE, block, element, links_of, paths_of, summary, tokens_of
 from ringtrue.memory.hook.files import load
-from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside
+from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside, lines_of
 from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.intents import intent_of
 from ringtrue.memory.hook.memory import Memory
@@ -33,6 +33,7 @@ LONGEST_BODY = 20_000
 QUERY_KEPT = 500
 """Characters of a query that the journal keeps."""
 _LONGEST_DATE = 40
+_OF_SHOWN = ("why", "given", "rank", "score")
 
 
 class FindTools:
@@ -64,19 +65,16 @@ class FindTools:
             if text and session is not None:
                 session.send(hit.memory, text)
                 saved += tokens_of(text) if given else 0
-            results.append(_result(hit, hit.memory.id in found, None if given else text, given))
+            told = {"summary": None if given else text, "already_given": given, "tags": lines_of(hit.memory.tags)}
+            told |= {"updated_at": clean_title(hit.memory.updated_at)[:_LONGEST_DATE], "tier": hit.memory.tier}
+            score = hit.score if hit.memory.id in found else None
+            results.append({"rank": hit.rank, **brief_of(hit.memory), "score": score, **told})
         if session is not None:
             session.spare(saved)
             session.use(query)
-        reply: answers.SearchAnswer = {
-            "notice": NOTICE,
-            "strategy": engine.strategy,
-            "intent": intent_of(query),
-            "results": results,
-            "tokens_saved": saved,
-        }
-        self._note_search("memory_search", query, reply["strategy"], reply["intent"], hits, session, now, began)
-        return answer(reply)
+        how = {"strategy": engine.strategy, "intent": intent_of(query)}
+        self._note_search("memory_search", query, how, hits, session, now, began)
+        return answer({"notice": NOTICE, **how, "results": results, "tokens_saved": saved})
 
     def memory_context(
         self,
@@ -107,31 +105,15 @@ class FindTools:
         made = build_context(self.context.root, hits, found=found, also=also, budget=budget or chosen.budget, session=session)
         if session is not None:
             session.use(prompt)
-        reply: answers.ContextAnswer = {
-            "notice": NOTICE,
-            "mode": name,
-            "pressure": pressure,
-            "intent": intent_of(prompt),
-            "strategy": engine.strategy,
-            "budget": made.budget,
-            "tokens": made.tokens,
-            "tokens_saved": made.saved,
-            "left_out": made.left_out,
-            "memories": [
-                {
-                    **brief_of(one.memory),
-                    "tier": one.memory.tier,
-                    "why": one.why,
-                    "given": one.given,
-                    "rank": one.rank,
-                    "score": one.score,
-                }
-                for one in made.shown
-            ],
-            "text": made.text,
-        }
-        self._note_search("memory_context", prompt, reply["strategy"], reply["intent"], hits, session, now, began)
-        return answer(reply)
+        memories = [
+            {**brief_of(one.memory), "tier": one.memory.tier, **{name: getattr(one, name) for name in _OF_SHOWN}}
+            for one in made.shown
+        ]
+        how = {"strategy": engine.strategy, "intent": intent_of(prompt)}
+        self._note_search("memory_context", prompt, how, hits, session, now, began)
+        costs = {"budget": made.budget, "tokens": made.tokens, "tokens_saved": made.saved, "left_out": made.left_out}
+        chose = {"mode": name, "pressure": pressure, **how}
+        return answer({"notice": NOTICE, **chose, **costs, "memories": memories, "text": made.text})
 
     def memory_match_triggers(
         self, prompt: Text, k: Places = None, session_id: SessionId = ""
@@ -144,11 +126,8 @@ class FindTools:
         session = self.context.session(session_id, False)
         if session is not None:
             session.use(prompt)
-        reply: answers.TriggerAnswer = {
-            "notice": NOTICE,
-            "matches": [{**brief_of(memory), "phrases": lines_of(phrases)} for memory, phrases in matches],
-        }
-        return answer(reply)
+        found = [{**brief_of(memory), "phrases": lines_of(phrases)} for memory, phrases in matches]
+        return answer({"notice": NOTICE, "matches": found})
 
     def memory_load(
         self,
@@ -169,21 +148,12 @@ class FindTools:
             session.use(memory.id)
             event["session_id"] = session.session_id
         self.context.note(event)
-        reply: answers.WholeMemory = {
-            "notice": NOTICE,
-            **brief_of(memory),
-            "tier": memory.tier,
-            "updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE],
-            "source": memory.source,
-            "tags": tags_of(memory),
-            "trigger_phrases": lines_of(memory.trigger_phrases),
-            "related_files": paths_of(memory.related_files),
-            "links": links_of(memory),
-            "supersedes": paths_of(memory.supersedes),
-            "confidence": memory.confidence,
-            "text": block(self.context.root, [element(memory, _whole(memory))]),
-        }
-        return answer(reply)
+        lines = {"tags": lines_of(memory.tags), "trigger_phrases": lines_of(memory.trigger_phrases)}
+        named = {"related_files": paths_of(memory.related_files), "supersedes": paths_of(memory.supersedes)}
+        facts = {"tier": memory.tier, "source": memory.source, "confidence": memory.confidence, "links": links_of(memory)}
+        changed = {"updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE]}
+        text = block(self.context.root, [element(memory, _whole(memory))])
+        return answer({"notice": NOTICE, **brief_of(memory), **facts, **changed, **lines, **named, "text": text})
 
     def _find(
         self, view: Snapshot, text: str, k: int, now: float, session: Session | None, files: Sequence[str]
@@ -194,17 +164,10 @@ class FindTools:
         return guaranteed(found.hits, always, k=k), {hit.memory.id for hit in found.hits}
 
     def _note_search(
-        self,
-        tool: str,
-        query: str,
-        strategy: str,
-        intent: str,
-        hits: Sequence[MemoryHit],
-        session: Session | None,
-        now: float,
-        began: float,
-    ) -> None:
-        event: dict[str, Any] = {"at": now, "event": "search", "tool": tool, "strategy": strategy, "intent": intent}
+        self, tool: str, query: str, how: dict[str, str], hits: Sequence[MemoryHit], session: Session | None,
+        now: float, began: float,
+    ) -> None:  # fmt: skip
+        event: dict[str, Any] = {"at": now, "event": "search", "tool": tool, **how}
         if session is not None:
             event["session_id"] = session.session_id
         if traffic.current() != "user":
@@ -235,20 +198,6 @@ class FindTools:
             if os.path.normpath(memory.path) == whole:
                 return self._by_id(memory.id, now)
         raise MissingInput(f"there is no memory at {path!r:.100}; give a path that memory_search returned")
-
-
-def _result(hit: MemoryHit, found: bool, text: str | None, given: bool) -> answers.FoundMemory:
-    memory = hit.memory
-    return {
-        **brief_of(memory),
-        "rank": hit.rank,
-        "tier": memory.tier,
-        "score": hit.score if found else None,
-        "tags": tags_of(memory),
-        "updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE],
-        "summary": text,
-        "already_given": given,
-    }
 
 
 def _whole(memory: Memory) -> str:

@@ -62,7 +62,9 @@ class KeepTools:
         given = {name: value for name, value in given.items() if value not in (None, "", [])}
         if not given.get("id"):
             raise InputError(f"no id can be made from the title {title!r}; give an id")
-        _refuse_secrets(given)
+        secrets = secrets_in(given)
+        if secrets:
+            raise InputError(f"the memory was not saved: {secrets[0]}; take it out and name the place where it is kept instead")
         for old in supersedes:
             if old == given["id"]:
                 raise InputError(f"'{old}' cannot supersede itself; name the memory whose place it takes")
@@ -73,19 +75,18 @@ class KeepTools:
             free = keep.free_id(self.context.root, given["id"])
             raise InputError(f"there is a memory '{given['id']}' already; choose another id such as '{free}', or set replace")
         if exists:
-            memory = keep.change(self.context.root, given["id"], lambda old: _with(old, given), now=now)
+
+            def edited(old: Memory) -> Memory:
+                return changed(from_record({**as_record(old), **given}), path=old.path)
+
+            memory = keep.change(self.context.root, given["id"], edited, now=now)
         else:
             dates = {"schema_version": SCHEMA_VERSION, "created_at": now, "updated_at": now, "record_status": "active"}
             memory = keep.add(self.context.root, {"tags": [], **given, **dates})
         for old in supersedes:
             keep.supersede(self.context.root, old, memory.id, now=now)
-        reply: answers.Saved = {
-            **brief_of(memory),
-            "replaced": exists,
-            "superseded": supersedes,
-            "warnings": [*self._constitutional_faults(), *_hidden(memory)],
-        }
-        return answer(reply)
+        warnings = [*self._constitutional_faults(), *_hidden(memory)]
+        return answer({**brief_of(memory), "replaced": exists, "superseded": supersedes, "warnings": warnings})
 
     def memory_link(
         self,
@@ -96,8 +97,7 @@ class KeepTools:
     ) -> Annotated[CallToolResult, answers.LinkAnswer]:
         """Add a causal link from one memory to another, or take it away; memory_context follows links in its deep mode."""
         memory = keep.link(self.context.root, from_id, kind, to_id, now=self.context.stamp(), take_away=remove)
-        reply: answers.LinkAnswer = {"id": memory.id, "links": links_of(memory)}
-        return answer(reply)
+        return answer({"id": memory.id, "links": links_of(memory)})
 
     def _constitutional_faults(self) -> list[str]:
         engine = self.context.engine(None)
@@ -106,17 +106,7 @@ class KeepTools:
         return [fault] if fault else []
 
 
-def _refuse_secrets(given: dict[str, Any]) -> None:
-    secrets = secrets_in(given)
-    if secrets:
-        raise InputError(f"the memory was not saved: {secrets[0]}; take it out and name the place where it is kept instead")
-
-
 def _hidden(memory: Memory) -> list[str]:
     if memory.status == "active":
         return []
     return [f"'{memory.id}' is {memory.status} and stays so: no search shows it; save it under another id to have it shown"]
-
-
-def _with(memory: Memory, given: dict[str, Any]) -> Memory:
-    return changed(from_record({**as_record(memory), **given}), path=memory.path)

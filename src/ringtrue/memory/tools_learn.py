@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp_types import CallToolResult
 from pydantic import Field
@@ -57,12 +58,7 @@ class LearnTools:
             now=now,
             task_id=task_id,
         )
-        reply: answers.Validated = {
-            "session_id": session,
-            "memories": _trust(trusted),
-            "to_validate": tasks.to_validate(self.context.root, session_id=session),
-        }
-        return answer(reply)
+        return answer(self._judged(session, trusted))
 
     def memory_health(self) -> Annotated[CallToolResult, answers.HealthAnswer]:
         """Return whether the memory works, in numbers: prompts, injections, silent, read and false-inject rates, memories that
@@ -72,34 +68,28 @@ class LearnTools:
         found = check_up(self.context.root, now=self.context.clock(), home=Path.home(), meaning=False)
         ids = {kind: {name for one in found.findings if one.kind == kind for name in one.ids} for kind in REPORTED}
         figures = {name: value for name, value in asdict(found.health).items() if name not in ("shown", "read")}
-        project = project_figures()
         figures["last_error"] = visible(found.health.last_error)[:LONGEST_FINDING]
-        reply: answers.HealthAnswer = {
-            "ok": found.healthy,
-            "findings": [
-                {
-                    "level": one.level,
-                    "kind": one.kind,
-                    "text": visible(one.text)[:LONGEST_FINDING],
-                    "cure": visible(one.cure)[:LONGEST_FINDING],
-                    "ids": list(one.ids)[:FINDINGS],
-                }
-                for one in found.findings[:FINDINGS]
-            ],
-            "findings_left_out": max(0, len(found.findings) - FINDINGS),
-            "memories": found.memories,
-            "active": found.active,
-            "constitutional": len(constitutional(self.context.engine(None).memories(self.context.clock()))),
-            "stale": len(ids["stale"]),
-            "never_retrieved": len(ids["never retrieved"]) if found.health.searched >= TIMELY else None,
-            "strategy": self.context.engine(None).strategy,
-            "figures": figures,
-            "tokens_saved": self.context.sessions.saved(),
-            "backlog": project["backlog"],
-            "evaluation": project["evaluation"],
-            "unknown": project["unknown"],
-        }
-        return answer(reply)
+        findings = []
+        for one in found.findings[:FINDINGS]:
+            texts = {"text": visible(one.text)[:LONGEST_FINDING], "cure": visible(one.cure)[:LONGEST_FINDING]}
+            findings.append({"level": one.level, "kind": one.kind, **texts, "ids": list(one.ids)[:FINDINGS]})
+        engine = self.context.engine(None)
+        return answer(
+            {
+                "ok": found.healthy,
+                "findings": findings,
+                "findings_left_out": max(0, len(found.findings) - FINDINGS),
+                "memories": found.memories,
+                "active": found.active,
+                "constitutional": len(constitutional(engine.memories(self.context.clock()))),
+                "stale": len(ids["stale"]),
+                "never_retrieved": len(ids["never retrieved"]) if found.health.searched >= TIMELY else None,
+                "strategy": engine.strategy,
+                "figures": figures,
+                "tokens_saved": self.context.sessions.saved(),
+                **project_figures(),
+            }
+        )
 
     def task_preflight(
         self,
@@ -111,14 +101,7 @@ class LearnTools:
         """Say how a task begins: how much is known and how unsure it is. task_postflight tells what was learned from there."""
         session, state = self.context.needed(session_id), tasks.State(knowledge, uncertainty)
         again = tasks.preflight(self.context.root, session_id=session, task_id=task_id, state=state, now=self.context.clock())
-        reply: answers.Begun = {
-            "session_id": session,
-            "task_id": task_id,
-            "knowledge": knowledge,
-            "uncertainty": uncertainty,
-            "again": again,
-        }
-        return answer(reply)
+        return answer({"session_id": session, "task_id": task_id, **asdict(state), "again": again})
 
     def task_postflight(
         self,
@@ -141,26 +124,15 @@ class LearnTools:
         state = tasks.State(knowledge, uncertainty)
         outcome = tasks.postflight(self.context.root, session_id=session, task_id=task_id, state=state, now=now)
         trusted = tasks.validate(self.context.root, said, memories=memories, session_id=session, now=now, task_id=task_id)
-        reply: answers.Ended = {
-            "session_id": session,
-            "task_id": task_id,
-            "knowledge_delta": outcome.knowledge_delta,
-            "uncertainty_reduction": outcome.uncertainty_reduction,
-            "learning_index": outcome.learning_index,
-            "memories": _trust(trusted),
-            "to_validate": tasks.to_validate(self.context.root, session_id=session),
-        }
-        return answer(reply)
+        learned = {name: getattr(outcome, name) for name in tasks.FIGURES}
+        return answer({**self._judged(session, trusted), "task_id": task_id, **learned})
 
-
-def _trust(trusted: dict[str, Confidence]) -> list[answers.Trust]:
-    return [
-        {
-            "id": name,
-            "confidence": one.value,
-            "useful": one.useful,
-            "not_useful": one.not_useful,
-            "promotion_eligible": one.promotion_eligible,
-        }
-        for name, one in trusted.items()
-    ]
+    def _judged(self, session: str, trusted: Mapping[str, Confidence]) -> dict[str, Any]:
+        """Return how far memories are trusted now, and which were read in a session and not judged."""
+        facts = ("useful", "not_useful", "promotion_eligible")
+        memories = [
+            {"id": name, "confidence": one.value, **{fact: getattr(one, fact) for fact in facts}}
+            for name, one in trusted.items()
+        ]
+        to_validate = tasks.to_validate(self.context.root, session_id=session)
+        return {"session_id": session, "memories": memories, "to_validate": to_validate}

@@ -5,7 +5,7 @@ Titles and tags were written by somebody once and may say anything, so they are 
 
 from __future__ import annotations
 
-from .guard import clean_title, escape, hide_secrets, visible_line
+from .guard import clean_title, escape, hide_secrets, title_of, visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def _pointer(hit: MemoryHit, confidence: str) -> str:
     memory = hit.memory
     # A tag takes two characters at least, with its comma: further ones could not be shown.
     tags = hide_secrets(", ".join(filter(None, map(clean_title, memory.tags[:TAGS_LIMIT]))))[:TAGS_LIMIT]
-    title = hide_secrets(clean_title(memory.title)) or memory.id
     return (
         f'<memory category="{escape(memory.category)}" path="{escape(visible_line(memory.path))}" tags="{escape(tags)}" '
-        f'confidence="{escape(confidence)}">{escape(title)}</memory>'
+        f'confidence="{escape(confidence)}">{escape(title_of(memory))}</memory>'
     )
