@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -366,7 +366,7 @@ def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
 def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
     with options.existing() as opened:
         counted = lib.rollout.count_log(
-            opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project
+            opened, feature, now=utc_now(), settle=timedelta(minutes=settle), project=options.project
         )
     stands = lib.rollout.standing(counted.test)
     left = {"waiting": counted.waiting, "before_the_test": counted.before}

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ import typer
 from ringtrue.cli import lib, show
 from ringtrue.cli.eval import Asked, Named, settled
 from ringtrue.cli.gate import PolicyOptions, committed
-from ringtrue.cli.options import BASELINE, Json
+from ringtrue.cli.options import BASELINE, Json, utc_now
 from ringtrue.config import environment_without_tokens, github, gitlab, load_config
 from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, MissingInput, RingtrueError
 
@@ -260,7 +259,7 @@ def _gated(
     from ringtrue.cli.gate import QUERIES, headline, reasons
 
     verdict = lib.verdict.with_checks(lib.verdict.gate(evaluation, job.policy, baseline=before), extra, notes=notes)
-    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    made_at = utc_now().isoformat(timespec="seconds")
     report = lib.report.report_on(evaluation, made_at=made_at, baseline=before, verdict=verdict)
     texts = {
         "comment.md": lib.report.pull_request(report, key=job.key),

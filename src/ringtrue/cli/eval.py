@@ -6,14 +6,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Json, Project
+from ringtrue.cli.options import Json, Project, utc_now
 from ringtrue.cli.search import opened
 from ringtrue.config import configured_store, store_url
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
@@ -227,7 +226,7 @@ class ResultOptions:
         if destination is None:
             return Kept()
 
-        now = datetime.now(UTC)
+        now = utc_now()
         try:
             with lib.store.Store.open(destination) as store:
                 where: dict[str, Any] = {"feature_id": self.feature, "project": self.project}
@@ -245,7 +244,7 @@ def count_look(at: lib.records.Qrels | lib.records.GoldenSet | lib.run.Origin, s
         or (at.metadata.get("split") if isinstance(at, lib.records.GoldenSet) else at.split) != "held_out"
     ):
         return
-    when = datetime.now(UTC).isoformat(timespec="seconds")
+    when = utc_now().isoformat(timespec="seconds")
     version = lib.golden.version_name(at) if isinstance(at, lib.records.GoldenSet) else at.version
     count = lib.golden.record_look(lib.golden.ledger_beside(source), who=who, what=what, when=when, version=version)
     show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
@@ -287,7 +286,7 @@ def eval_command(
     found = evaluated(
         settled(asked, context), measures=measure or (), components=components, resume=resume, name=name, quiet=json
     )
-    now = datetime.now(UTC)
+    now = utc_now()
     found = lib.run.save(found, out or lib.run.new_run_folder(found, now))
     report = lib.report.report_on(found, made_at=now.isoformat(timespec="seconds"))
     written = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.compare import measure_row
-from ringtrue.cli.options import BASELINE, Json, Overwrite, check_new, command_group
+from ringtrue.cli.options import BASELINE, Json, Overwrite, check_new, command_group, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, SpecError
 
@@ -229,7 +229,7 @@ def _opened(file: Path) -> lib.experiment.ExperimentFile:
 
 def _day(text: str | None) -> date:
     if text is None:
-        return datetime.now(UTC).date()
+        return utc_now().date()
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -6,7 +6,7 @@ import json as json_module
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -48,7 +48,7 @@ def add(
         event_id or lib.log.event_name(f"{session} {item}"),
         event_type,  # type: ignore[arg-type]  # checked before it is written
         session,
-        lib.store.timestamp(at or datetime.now(UTC)),
+        lib.store.timestamp(at or utc_now()),
         project=options.project,
         query_id=query,
         item_id=item,
@@ -152,7 +152,7 @@ def derive(
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
     """
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.existing() as opened:
         chosen: dict[str, Any] = {"retriever": retriever, "mixed": mixed, "dry_run": dry_run, **between.of(now)}
         found = lib.feedback.derive_into(
@@ -203,7 +203,7 @@ def learn(
     Example: ringtrue feedback learn --since 7d --dry-run
     Example: ringtrue feedback learn --since 7d --in .ringtrue/index
     """
-    now = datetime.now(UTC)
+    now = utc_now()
     facts = {} if folder is None else opened(folder).metadata()
     with options.existing() as store:
         lessons = lib.feedback.learn_from_log(
@@ -283,7 +283,7 @@ def rollback(
     """
     if everything == bool(item or phrase or since):
         raise InputError("say what to take back: --item, --phrase or --since, or --all without them")
-    now = datetime.now(UTC)
+    now = utc_now()
     start = moment(since, now)
     with options.existing() as opened:
         entries = lib.feedback.roll_back_triggers(

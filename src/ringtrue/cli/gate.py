@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as json_text
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ import typer
 from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 from ringtrue.cli.eval import Asked, ResultOptions, evaluated, settled
-from ringtrue.cli.options import BASELINE, BaselineFile, Json, command_group
+from ringtrue.cli.options import BASELINE, BaselineFile, Json, command_group, utc_now
 from ringtrue.cli.search import opened
 from ringtrue.config import load_config
 from ringtrue.errors import OK, REGRESSION, InputError
@@ -104,13 +103,13 @@ def gate_command(
         wanted = tuple(dict.fromkeys((*lib.run.usual_measures(asked.k), *policy.measures)))
         with marked("gate"):
             evaluation = evaluated(asked, measures=wanted, quiet=json)
-        evaluation = lib.run.save(evaluation, out or lib.run.new_run_folder(evaluation, datetime.now(UTC)))
+        evaluation = lib.run.save(evaluation, out or lib.run.new_run_folder(evaluation, utc_now()))
     verdict = lib.verdict.gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         notes.append(f"answers from the cache, recorded at {evaluation.setup.recorded_at}; --no-cache asks again")
     verdict = lib.verdict.with_checks(verdict, extra, notes=notes)
     if writers:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = utc_now().isoformat(timespec="seconds")
         told = lib.report.report_on(evaluation, made_at=now, baseline=before, verdict=verdict)
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)

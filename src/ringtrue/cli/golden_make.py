@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Json, Overwrite, StoreOptions
+from ringtrue.cli.options import Json, Overwrite, StoreOptions, utc_now
 from ringtrue.cli.search import note_skipped
 from ringtrue.config import cache_folder
 from ringtrue.errors import BAD_INPUT, OK, REGRESSION, CannotDecide, InputError, nearest
@@ -74,7 +73,7 @@ def bootstrap_command(
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
     documents = _documents(source)
     there = lib.golden.load(out) if out.exists() else None
-    today = datetime.now(UTC).date().isoformat()
+    today = utc_now().date().isoformat()
     if method == "names":
         made = lib.golden.known_item(documents, existing=there, created_at=today)
         notes = _keep(made.golden, out, to)
@@ -270,7 +269,7 @@ def refresh_command(
     golden = lib.golden.load(source)
     if out is not None:
         lib.golden.require_version(out)
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.existing() as opened:
         if out is None:
             searched = _searched(golden, retriever) if retriever else None

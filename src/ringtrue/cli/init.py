@@ -43,12 +43,9 @@ def init_command(
     Example: ringtrue init --yes --ci both --dir my-search
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
-    said = lib.ci.Start()
-    if not (yes or json):
-        said = _asked(said, search=search, where=where, name=name, serve=serve, question=question, ci=ci)
-    given = {"search": search, "where": where, "name": name, "serve": serve, "question": question, "forges": ci}
-    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-    start = replace(said, **changes)
+    said = {"search": search, "where": where, "name": name, "serve": serve, "question": question, "forges": ci}
+    given: dict[str, Any] = {field: value for field, value in said.items() if value is not None}
+    start = replace(lib.ci.Start() if yes or json else _asked(lib.ci.Start(), given), **given)
     folder.mkdir(parents=True, exist_ok=True)
     with chdir(folder):  # documents are called by their paths from here, today and in CI
         record, notes = _started(start, overwrite=overwrite)
@@ -140,38 +137,30 @@ def _access(start: lib.ci.Start) -> dict[str, Any]:
     return {name: settings[name] for name in lib.ci.ACCESS if name in settings}
 
 
-def _asked(
-    start: lib.ci.Start,
-    *,
-    search: str | None,
-    where: str | None,
-    name: str | None,
-    serve: str | None,
-    question: str | None,
-    ci: str | None,
-) -> lib.ci.Start:
+def _asked(start: lib.ci.Start, given: Mapping[str, Any]) -> lib.ci.Start:
     """Return the answers to the questions whose answers are not given; raises InputError if nobody answers."""
 
-    def ask(given: str | None, field: str, words: str, default: str | None) -> lib.ci.Start:
-        while given is None:
-            answer: dict[str, Any] = {field: str(typer.prompt(words, default=default, err=True)).strip()}
+    def ask(field: str, words: str, default: str | None) -> lib.ci.Start:
+        answer = {field: given.get(field)}
+        while answer[field] is None:
+            answer[field] = str(typer.prompt(words, default=default, err=True)).strip()
             try:
-                return replace(start, **answer)
+                return replace(start, **answer)  # type: ignore[arg-type]  # one of its fields
             except InputError as problem:  # a slip of the pen is no reason to begin again
                 typer.echo(str(problem), err=True)
-        said: dict[str, Any] = {field: given}
-        return replace(start, **said)
+                answer[field] = None
+        return replace(start, **answer)  # type: ignore[arg-type]
 
     kinds = f"What do you search: documents in a folder, or a system ({', '.join(lib.ci.PLACES)})?"
     try:
-        start = ask(search, "search", kinds, start.search)
-        start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
+        start = ask("search", kinds, start.search)
+        start = ask("where", "Where is it (folder, address, function)?", start.place)
         if start.search == "http":
             if "?" not in start.place:
-                start = ask(question, "question", "Which query has results, to detect the settings?", None)
-            start = ask(serve, "serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
-        start = ask(name, "name", "What shall the golden set be called?", start.name)
-        start = ask(ci, "forges", f"CI files ({', '.join(lib.ci.FORGES)})?", start.forges)
+                start = ask("question", "Which query has results, to detect the settings?", None)
+            start = ask("serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
+        start = ask("name", "What shall the golden set be called?", start.name)
+        start = ask("forges", f"CI files ({', '.join(lib.ci.FORGES)})?", start.forges)
     except typer.Abort:
         raise InputError(
             "the questions were not answered; run with --yes, or give --search, --where, --question, --serve, --name and --ci"
@@ -184,11 +173,8 @@ def _documents_at(start: lib.ci.Start) -> list[lib.records.Document] | None:
     from ringtrue.retrieve.sources import read_documents
 
     place = Path(start.place)
-    if start.search != "documents" or not place.exists():
-        return None
-    if place.is_dir() and not any(place.iterdir()):
-        return None
-    return list(read_documents(place))
+    empty = not place.exists() or (place.is_dir() and not any(place.iterdir()))
+    return None if start.search != "documents" or empty else list(read_documents(place))
 
 
 def _function_at(start: lib.ci.Start) -> Literal["missing", "here", "installed"]:

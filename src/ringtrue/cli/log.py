@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -225,7 +225,7 @@ def _following(store: lib.store.Store, found: list[lib.store.LoggedQuery], **cho
     seen = {row.query_id: row.created_at for row in found}
     while True:
         time.sleep(PAUSE)
-        since = (datetime.now(UTC) - timedelta(seconds=OVERLAP)).isoformat()
+        since = (utc_now() - timedelta(seconds=OVERLAP)).isoformat()
         for row in store.queries(**chosen, since=since):
             if row.query_id not in seen:
                 seen[row.query_id] = row.created_at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.lazy import lazy_group
+from ringtrue.cli.options import utc_now
 from ringtrue.config import environment_without_tokens
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.memory.hook.files import IN_PROJECT, find_root
@@ -91,7 +91,7 @@ def made_root(given: Path | None) -> str:
 
 def stamp() -> str:
     """Return the present time as memories write it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def settings_of(root: str) -> Settings:

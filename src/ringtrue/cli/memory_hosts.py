@@ -144,7 +144,7 @@ def mcp_command(
         if (problem.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
             raise
         raise MissingInput(f"the MCP server needs the package 'mcp'; {how_to_install('mcp')}") from problem
-    from ringtrue.memory.http_server import address_of, check_token, serve_http
+    from ringtrue.memory.server import address_of, check_token, serve_http
 
     # Hosts start a server in every project; a folder in which nothing is saved stays as it is.
     folder = str(usual_root(root))

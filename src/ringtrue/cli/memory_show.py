@@ -14,11 +14,10 @@ from ringtrue.cli.options import Json
 from ringtrue.errors import check_choice
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.guard import hide_secrets, lines_of, title_of
-from ringtrue.memory.hook.index import MemoryHit, shown_until
+from ringtrue.memory.hook.index import MemoryHit, shown_until, words_of
 from ringtrue.memory.hook.memory import CATEGORIES, STATUSES, Memory, as_record
 from ringtrue.memory.hook.rarity import stem
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.hook.title_tags import words_of
 from ringtrue.memory.hook.words import match_expression, query_words
 
 if TYPE_CHECKING:

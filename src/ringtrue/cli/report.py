@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 from ringtrue.brief import counted
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import BASELINE
+from ringtrue.cli.options import BASELINE, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, nearest
 
@@ -99,7 +98,7 @@ def _report(
     )
     return lib.report.report_on(
         evaluation,
-        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        made_at=utc_now().isoformat(timespec="seconds"),
         other=None if against is None else lib.run.open_run(against),
         baseline=None if baseline is None else lib.verdict.read_baseline(baseline),
         policy=policy if ruled else None,
@@ -224,17 +223,12 @@ def _slices(report: lib.report.Report) -> None:
     scores, names = report.evaluation.scores, lib.report.shown_measures(report)
     by_name = {name: scores.by(fields[0], name) for name in names}
     print()
-    show.table(
-        [fields[0], "queries", *names],
-        [
-            [
-                lib.report.one_line(value),
-                max(means[value].count for means in by_name.values()),
-                *(show.number(means[value].mean) for means in by_name.values()),
-            ]
-            for value in by_name[names[0]]
-        ],
-    )
+    rows = []
+    for value in by_name[names[0]]:
+        found = [means[value] for means in by_name.values()]
+        counts = max(one.count for one in found)
+        rows.append([lib.report.one_line(value), counts, *(show.number(one.mean) for one in found)])
+    show.table([fields[0], "queries", *names], rows)
 
 
 def _components(report: lib.report.Report) -> None:
@@ -245,15 +239,9 @@ def _components(report: lib.report.Report) -> None:
     body = []
     for part in parts:
         given = part.contribution
-        body.append(
-            [
-                lib.report.one_line(part.label),
-                *(show.number(part.values.get(name)) for name in names),
-                lib.report.portion(given.rate) if given else "",
-                lib.report.portion(given.unique_rate) if given else "",
-                lib.report.without_it(part),
-            ]
-        )
+        shares = [lib.report.portion(share) for share in (given.rate, given.unique_rate)] if given else ["", ""]
+        values = [show.number(part.values.get(name)) for name in names]
+        body.append([lib.report.one_line(part.label), *values, *shares, lib.report.without_it(part)])
     print()
     show.table(["component", *names, "share of hits", "only from it", "without it"], body)
     if any(part.without for part in parts):
@@ -264,10 +252,7 @@ def _blame(evaluation: lib.run.Evaluation) -> None:
     lost = lib.report.blame_lines(evaluation)
     if not lost:
         return
-    total, depths = (
-        lib.report.relevant_documents(evaluation),
-        " or ".join(str(k) for k in sorted({loss.k for loss in evaluation.losses})),
-    )
+    total, depths = lib.report.relevant_documents(evaluation), lib.report.lost_at(evaluation)
     gone = sum(line.count for line in lost)
     print(f"\n{gone:,} of {counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
     bars = [
@@ -306,8 +291,7 @@ def _failures(evaluation: lib.run.Evaluation) -> None:
     print(f"\n{counted(len(failed), 'query')} got no answer:")
     for query_id, error in list(failed.items())[:FAILURES]:
         print(f"  {query_id}: {lib.report.one_line(error)}")
-    if len(failed) > FAILURES:
-        print(f"  … and {len(failed) - FAILURES} more")
+    show.more(len(failed) - FAILURES, indent="  ")
 
 
 def _advice(report: lib.report.Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, cast
@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_group, person
+from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_group, person, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.store import MOST_KEY_DAYS
@@ -95,7 +95,7 @@ def _fill(path: Path, project: str) -> None:
     if not path.exists():
         show.note("indexing the documents of a hotel; the first time their vectors take some seconds")
     with lib.store.Store.open(str(path)) as store:
-        fill(store, now=datetime.now(UTC), project=project, tell=show.note)
+        fill(store, now=utc_now(), project=project, tell=show.note)
 
 
 def health_command(
@@ -115,7 +115,7 @@ def health_command(
     """
     from ringtrue.memory.signals import health_with_memory
 
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.existing_with_data() as opened:
         found = lib.rollout.health_of(opened, now=now, project=options.project, index=index, retriever=retriever)
         found = health_with_memory(found, opened, project=options.project, now=now)
@@ -145,7 +145,7 @@ def create(
     Example: ringtrue keys create ci --scope read --scope write
     Example: ringtrue keys create "judges of May" --scope review --days 30 --project shop --json
     """
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.open() as opened:
         scopes = cast("list[lib.answers.Scope]", list(dict.fromkeys(scope)))
         key, token = opened.create_key(name, scopes, now=now, project=options.project, expires_at=now + timedelta(days=days))
@@ -165,7 +165,7 @@ def list_keys(*, options: StoreOptions) -> None:
 
     Example: ringtrue keys list --project shop
     """
-    now = lib.store.timestamp(datetime.now(UTC))
+    now = lib.store.timestamp(utc_now())
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
     listed = [{**show.plain(key), "state": _state(key, now)} for key in keys]
@@ -191,7 +191,7 @@ def revoke(
 
     Example: ringtrue keys revoke key_0123456789ab
     """
-    now = lib.store.timestamp(datetime.now(UTC))
+    now = lib.store.timestamp(utc_now())
     with options.existing() as opened:
         there = {key.key_id: key for key in opened.keys(project=options.project)}
         if key_id not in there:

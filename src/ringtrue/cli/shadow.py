@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -12,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.flag import Flagged
-from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person
+from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person, utc_now
 from ringtrue.cli.search import DEFAULT_FOLDER
 from ringtrue.cli.search import opened as documents
 from ringtrue.errors import InputError, MissingInput, nearest
@@ -57,7 +57,7 @@ def start(
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
     with options.open() as opened:
-        one = _ShadowStart(opened, name, options.project, datetime.now(UTC), person(who), folder)
+        one = _ShadowStart(opened, name, options.project, utc_now(), person(who), folder)
         feeding = one.begin(candidate, production, asked=golden is not None or log, feed=feed)
         told, live = _FeedCount(feeding), _FeedCount(feeding)
         on_golden = None if golden is None else one.ask_golden(golden, told.feed, allow or ())
@@ -134,7 +134,7 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
         if name not in (one.name for one, _ in shadowed(opened, project=options.project)):
             _no_shadow(opened, name, options.project)
         flag = lib.rollout.change_flag(
-            opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=options.project, shadow=False
+            opened, name, who=person(who), now=utc_now(), why="shadow stop", project=options.project, shadow=False
         )
     if options.json:
         show.as_json({"flag": flag})

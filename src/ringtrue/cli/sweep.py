@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.experiment import FILE
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import Json, utc_now
 from ringtrue.cli.search import DEFAULT_FOLDER, asks_others, check_judged, opened, progress_bar
 from ringtrue.config import cache_folder
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
@@ -66,7 +66,7 @@ def sweep_command(
         own = lib.run.corpus_of(whole, cache_folder() / "corpora") if folder is None else opened(folder)
         return lib.experiment.Variants(own)
 
-    now = datetime.now(UTC)
+    now = utc_now()
     trying: dict[str, Any] = {"method": method, "trials": trials, "seed": seed, "fresh": fresh, "journal": JOURNALS}
     judging = {"measure": measure, "baseline": baseline, "alpha": alpha, "scope": scope, "allow": allow or ()}
     held: Any = share if held_out is None else lib.golden.load(held_out)

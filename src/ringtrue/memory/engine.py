@@ -20,10 +20,10 @@ from ringtrue.memory.hook.files import own_folder, scan
 from ringtrue.memory.hook.index import Index, MemoryHit, shown_until
 from ringtrue.memory.hook.memory import Memory, MemoryFault, as_record
 from ringtrue.memory.hook.null_level import null_level
-from ringtrue.memory.hook.phrases import called, spoken
 from ringtrue.memory.hook.respond import find
 from ringtrue.memory.hook.settings import STRATEGIES, Settings, read_settings
 from ringtrue.memory.hook.threshold import HookDecision, evidence_of
+from ringtrue.memory.hook.words import called, spoken
 from ringtrue.records import Document
 
 if TYPE_CHECKING:
