@@ -52,16 +52,14 @@ def add(
         raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
     commit = lib.run.commit_of(Path.cwd(), beside=file)
     arm = None if before is None else lib.experiment.open_arm(before)
-    given = lib.experiment.Experiment(
-        "",
-        _day(day).isoformat(),
-        description,
-        dict(lib.experiment.given_change(text) for text in change or ()),
-        verdict=lib.experiment.check_verdict(verdict) if verdict else "",
-        commit=commit,
-        run=_from(file, run),
-        baseline=None if before is None else _from(file, before),
-    )
+    changes = dict(lib.experiment.given_change(text) for text in change or ())
+    places: dict[str, Any] = {
+        "run": _from(file, run),
+        "baseline": None if before is None else _from(file, before),
+        "commit": commit,
+    }
+    said = lib.experiment.check_verdict(verdict) if verdict else ""
+    given = lib.experiment.Experiment("", _day(day).isoformat(), description, changes, verdict=said, **places)
     policy = lib.verdict.Policy.configured(load_config())
     made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])

@@ -158,16 +158,9 @@ def derive(
         found = lib.feedback.derive_into(
             opened, now=lib.store.timestamp(now), project=options.project, window=timedelta(minutes=window), **chosen
         )
-    show.end_if_json(
-        options.json,
-        {
-            "dry_run": dry_run,
-            "judgments": len(found.judgments),
-            "unknown": len(found.unknown),
-            **show.pick(found, "by_source", "left", "searches", "queries", "variants"),
-            "examination": found.examinations,
-        },
-    )
+    record = {"dry_run": dry_run, "judgments": len(found.judgments), "unknown": len(found.unknown)}
+    record |= show.pick(found, "by_source", "left", "searches", "queries", "variants")
+    show.end_if_json(options.json, {**record, "examination": found.examinations})
     done = "would be written" if dry_run else "written"
     print(f"{len(found.judgments)} judgments {done}, from {found.searches} searches of {found.queries} different queries")
     if found.judgments:
@@ -250,17 +243,12 @@ def phrases(
         return
     with options.existing() as opened:
         found = lib.feedback.standing_phrases(opened, now=utc_now(), project=options.project)
-    show.end_if_json(options.json, {
-            "phrases": [
-                {**show.plain(one.phrase), "state": one.state, "called": one.rehearsal.called, "chosen": one.rehearsal.chosen}
-                for one in found
-            ]
-        })  # fmt: skip
-    rows = [
-        [one.phrase.item_id, one.phrase.phrase, one.state, one.phrase.learned_at[:10], one.phrase.confirmed_at[:10],
-         one.rehearsal.called, one.rehearsal.chosen]
-        for one in found
-    ]  # fmt: skip
+    listed = [{**show.plain(one.phrase), "state": one.state, **show.pick(one.rehearsal, "called", "chosen")} for one in found]
+    show.end_if_json(options.json, {"phrases": listed})
+    rows = []
+    for one in found:
+        days = [at[:10] for at in (one.phrase.learned_at, one.phrase.confirmed_at)]
+        rows.append([one.phrase.item_id, one.phrase.phrase, one.state, *days, one.rehearsal.called, one.rehearsal.chosen])
     show.table(["item", "phrase", "state", "learned", "confirmed", "called", "chosen"], rows, text_columns=5)
 
 
@@ -358,10 +346,8 @@ def sessions_command(
     show.end_if_json(options.json, {"sessions": rows, "correlations": related, "outcomes_without_session": strangers})
     _print_sessions(found, related, project=options.project)
     if strangers:
-        show.note(
-            f"{show.counted(len(strangers), 'outcome belongs', 'outcomes belong')} "
-            f"to no session of this window: {', '.join(strangers[:5])}"
-        )
+        belong = show.counted(len(strangers), "outcome belongs", "outcomes belong")
+        show.note(f"{belong} to no session of this window: {', '.join(strangers[:5])}")
     if set(sources) & {"implicit", "validated"}:
         show.note("implicit and validated judgments come from sessions like these: the mean RR then says where people chose")
     if len({variant for one in found for variant in one.variants}) > 1:

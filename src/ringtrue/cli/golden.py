@@ -195,15 +195,12 @@ def plan(
             raise CannotDecide(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
     found = lib.golden.plan(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
     show.end_if_json(json, found)
-    print(
-        f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
-        f"{show.counted(found.overall.needed, 'query is', 'queries are')} needed."
-    )
+    needed = show.counted(found.overall.needed, "query is", "queries are")
+    test = f"sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test"
+    print(f"For a difference of {difference:g} ({test}) {needed} needed.")
     sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
-    show.table(
-        ["part", "queries", "detects from", "more needed"],
-        [[name, size.queries, show.number(size.detectable, 4), size.more] for name, size in sizes.items()],
-    )
+    rows = [[name, size.queries, show.number(size.detectable, 4), size.more] for name, size in sizes.items()]
+    show.table(["part", "queries", "detects from", "more needed"], rows)
     if found.unjudged:
         print("\nUnjudged documents that could change the comparison most:")
         candidates = [
@@ -371,7 +368,6 @@ def agreement(
             raise CannotDecide(f"{message}; judge pairs of different relevance by all raters")
         show.note(message)
     elif check and not found[0].coefficient > minimum:
-        show.note(
-            f"{found[0].name} is {show.number(found[0].coefficient, 3)}, not above {minimum:g}: settle the disagreements first"
-        )
+        value = show.number(found[0].coefficient, 3)
+        show.note(f"{found[0].name} is {value}, not above {minimum:g}: settle the disagreements first")
         raise typer.Exit(REGRESSION)

@@ -432,17 +432,12 @@ def print_report(name: str, report: lib.golden.Report, *, strict: bool = False) 
             f"  relevant per query {show.number(figures['relevant_per_query'], 2)} (grade ≥ {figures['relevance_threshold']}), "
             f"best P@5 reachable {show.number(figures['p5_reachable'], 2)}"
         )
-        overlap = (
-            f"{show.number(figures['overlap_mean'], 2)} on average" if figures["documents"] else "not known (no documents)"
-        )
-        print(
-            f"  lexical overlap of queries with their answers {overlap}, {figures['copied_queries']} copied queries"
-            + (" (a document's name may be its query here)" if report.profile == "known-item" else "")
-        )
+        mean = f"{show.number(figures['overlap_mean'], 2)} on average" if figures["documents"] else "not known (no documents)"
+        named = " (a document's name may be its query here)" if report.profile == "known-item" else ""
+        overlap = f"lexical overlap of queries with their answers {mean}"
+        print(f"  {overlap}, {figures['copied_queries']} copied queries{named}")
         print(f"  {figures['reviewed']}")
         if figures["judgments"] and set(figures["sources"]) == {"(none)"} and name not in lib.golden.shipped():
             print(f"  if people made them, say so: {report.how_to_confirm}")
-    for note in report.notes:
-        print(f"  {note}")
-    for problem in report.problems:
-        print(f"  {problem}")
+    for line in (*report.notes, *report.problems):
+        print(f"  {line}")

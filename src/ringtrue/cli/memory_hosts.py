@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -87,7 +88,7 @@ def _base(folder: Path | None, *, user: bool) -> Path:
 
 
 def _show(done: list[Done], what: str, *, dry_run: bool, json: bool) -> None:
-    show.end_if_json(json, {"dry_run": dry_run, what: [_record(one) for one in done]})
+    show.end_if_json(json, {"dry_run": dry_run, what: done})
     if not done:
         print("it is not installed there; nothing was done")
     for one in done:
@@ -95,24 +96,16 @@ def _show(done: list[Done], what: str, *, dry_run: bool, json: bool) -> None:
         if not one.changes:
             print(f"{one.host}: installed already in {one.folder}; nothing changed")
         else:
-            counts = {
-                action: sum(change.action == action for change in one.changes) for action in ("create", "change", "remove")
-            }
-            said = ", ".join(f"{count} {would}{_PAST[action]}" for action, count in counts.items() if count)
+            counts = Counter[str](change.action for change in one.changes)
+            said = ", ".join(f"{counts[action]} {would}{past}" for action, past in _PAST.items() if counts[action])
             print(f"{one.host}: {said} ({one.folder})")
-            for change in one.changes:
-                if dry_run or not change.path.is_relative_to(one.folder):
-                    print(f"  {change.action} {change.path}")
-        for note in one.notes:
-            show.note(f"{one.host}: {note}")
+        for change in one.changes:
+            if dry_run or not change.path.is_relative_to(one.folder):
+                print(f"  {change.action} {change.path}")
+        show.notes(f"{one.host}: {note}" for note in one.notes)
 
 
 _PAST = {"create": "created", "change": "changed", "remove": "removed"}
-
-
-def _record(done: Done) -> dict[str, Any]:
-    changes = [{"action": change.action, "path": str(change.path)} for change in done.changes]
-    return {"host": done.host, "folder": str(done.folder), "changes": changes, "notes": list(done.notes)}
 
 
 def mcp_command(

@@ -141,10 +141,8 @@ def supersede_command(
 
     folder = found_root(root)
     old, new = editing.supersede(folder, old_id, new_id, now=stamp())
-    if json:
-        show.as_json({"retired": brief(old, folder), "by": brief(new, folder)})
-    else:
-        print(f"{old.id} is retired; {new.id} took its place")
+    show.end_if_json(json, {"retired": brief(old, folder), "by": brief(new, folder)})
+    print(f"{old.id} is retired; {new.id} took its place")
 
 
 def link_command(
@@ -163,10 +161,8 @@ def link_command(
 
     folder = found_root(root)
     memory = editing.link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
-    if json:
-        show.as_json({"memory": brief(memory, folder), "links": memory.links})
-    else:
-        print(f"{from_id} {'no longer ' if take_away else ''}{kind} {to_id}")
+    show.end_if_json(json, {"memory": brief(memory, folder), "links": memory.links})
+    print(f"{from_id} {'no longer ' if take_away else ''}{kind} {to_id}")
 
 
 def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> None:
@@ -295,23 +291,21 @@ def import_command(
 
 
 def _print(done: ImportResult, source: str) -> None:
-    counts = {name: len(getattr(done, name)) for name in ("added", "replaced", "renamed", "unchanged", "skipped", "refused")}
-    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to import"
+    found = show.pick(done, "added", "replaced", "renamed", "unchanged", "skipped", "refused")
+    said = ", ".join(f"{len(ids)} {name}" for name, ids in found.items() if ids) or "nothing to import"
     print(f"{source}: {said}" + (" (nothing was written)" if done.dry_run else ""))
     for old, new in done.renamed.items():
         print(f"{old} came in as {new}")
     if done.skipped:
         show.note(f"ids that are taken: {', '.join(done.skipped[:10])}; see --on-conflict rename and replace")
     if done.left:
-        show.note(
-            f"{len(done.left)} left, which hold no memory: {', '.join(list(done.left)[:3])}{' …' if len(done.left) > 3 else ''}"
-        )
+        names = ", ".join(list(done.left)[:3]) + (" …" if len(done.left) > 3 else "")
+        show.note(f"{len(done.left)} left, which hold no memory: {names}")
     if done.cut:
         name, length = next(iter(done.cut.items()))
         show.note(
-            f"{len(done.cut)} are so long that a prompt cannot bring them up by their end "
-            f"(first: {name}, {length:,} characters); "
-            "split them, raise engine.body_max_chars, or search with --strategy hybrid"
+            f"{len(done.cut)} are so long that a prompt cannot bring them up by their end (first: {name}, {length:,} "
+            "characters); split them, raise engine.body_max_chars, or search with --strategy hybrid"
         )
     _note_alike("guessed", [(place, guess) for place, guesses in done.guessed.items() for guess in guesses])
     _note_alike("refused", list(done.refused.items()))
@@ -367,7 +361,5 @@ def export_command(
         print(TEXTS[chosen](records), end="")
         return
     written = send(records, target, chosen, overwrite=yes)
-    if json:
-        show.as_json({"root": folder, "format": chosen, "memories": len(records), "written": written})
-    else:
-        print(f"{target}: {show.counted(len(records), 'memory')} written as {chosen}")
+    show.end_if_json(json, {"root": folder, "format": chosen, "memories": len(records), "written": written})
+    print(f"{target}: {show.counted(len(records), 'memory')} written as {chosen}")

@@ -84,13 +84,8 @@ def list_command(
         check_choice(value, legal, f"{name} is {value!r}")
     folder = found_root(root)
     loaded = load(folder, settings_of(folder))
-    chosen = [
-        memory
-        for memory in loaded.memories
-        if (category is None or memory.category == category)
-        and (tag is None or tag in memory.tags)
-        and status in ("all", memory.status)
-    ]
+    chosen = [memory for memory in loaded.memories if category in (None, memory.category) and status in ("all", memory.status)]
+    chosen = [memory for memory in chosen if tag is None or tag in memory.tags]
     chosen.sort(key=lambda memory: (memory.updated_at, memory.id), reverse=True)
     page = None
     if write_index:
@@ -100,19 +95,17 @@ def list_command(
     faults = [{"path": path, "fault": text} for path, text in loaded.faults]
     found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
     show.end_if_json(json, found if page is None else {**found, "index": page})
-    if chosen:
-        headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
-        rows = [
-            [memory.category, memory.id, title_of(memory), " ".join(lines_of(memory.tags)), printable(memory.updated_at[:10])]
-            + ([memory.status] if status == "all" else [])
-            for memory in chosen
-        ]
+    headers = ["category", "id", "title", "tags", "changed", *(["status"] if status == "all" else [])]
+    rows = []
+    for memory in chosen:
+        tags, day = " ".join(lines_of(memory.tags)), printable(memory.updated_at[:10])
+        rows.append([memory.category, memory.id, title_of(memory), tags, day, memory.status][: len(headers)])
+    if rows:
         show.table(headers, rows, text_columns=len(headers))
+    elif loaded.memories:
+        show.note(f"no memory is listed; {len(loaded.memories)} are here in all")
     else:
-        hidden = len(loaded.memories)
-        show.note(
-            f"no memory is listed; {hidden} are here in all" if hidden else "there is no memory here; see `ringtrue memory add`"
-        )
+        show.note("there is no memory here; see `ringtrue memory add`")
     if page is not None:
         print(f"{page}: written")
     if faults:

@@ -152,11 +152,9 @@ def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[lib.records.Docume
     """
     unread = [item for item in skipped if item.unreadable]
     if unread:
-        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-        raise InputError(
-            f"nothing was removed, because not all could be read ({unread[0]}{more}); mend or move it, "
-            "or run without --remove-missing"
-        )
+        which = f"{unread[0]}" + (f" and {len(unread) - 1} more" if len(unread) > 1 else "")
+        cure = "mend or move it, or run without --remove-missing"
+        raise InputError(f"nothing was removed, because not all could be read ({which}); {cure}")
     yield from ()
 
 
@@ -305,10 +303,8 @@ def _answer_all(
             "`ringtrue score -c` counts them as 0, a .json file keeps them"
         )
     lib.formats.write_run(run, target)
-    show.end_if_json(
-        json,
-        {"run": target, "queries": len(answers), "retriever": str(lib.retrieve.canonical(retriever)), "unanswered": unanswered},
-    )
+    record = {"run": target, "queries": len(answers), "retriever": str(lib.retrieve.canonical(retriever))}
+    show.end_if_json(json, {**record, "unanswered": unanswered})
     print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
 
 
@@ -379,15 +375,9 @@ def _as_run(answers: Sequence[lib.records.Ranking], name: str, kind: str) -> lib
 
     # If one hit has no score, the rank in its place would stand among the scores of the others.
     unscored = {answer.query_id for answer in answers if any(math.isnan(hit.score) for hit in answer.hits)}
-    run = lib.records.Run.from_rankings(
-        (
-            replace(answer, hits=tuple(lib.records.Hit(hit.doc_id) for hit in answer.hits))
-            if answer.query_id in unscored
-            else answer
-            for answer in answers
-        ),
-        name=name,
-    )
+    bare = {one.query_id: tuple(lib.records.Hit(hit.doc_id) for hit in one.hits) for one in answers if one.query_id in unscored}
+    kept = (replace(answer, hits=bare.get(answer.query_id, answer.hits)) for answer in answers)
+    run = lib.records.Run.from_rankings(kept, name=name)
     contrary = lib.formats.reordered(run)
     by_rank = contrary | unscored
     if by_rank:
