@@ -98,3 +98,10 @@ def nearest(value: str, legal: Iterable[str], *, count: int = 3) -> str:
     shown = options if len(options) <= READABLE else options[:count]
     quoted = [f"'{by_lowercase[match]}'" for match in close] or [f"'{option}'" for option in shown]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
+
+
+def check_choice(value: str | None, legal: Iterable[str], problem: str) -> None:
+    """Raise InputError with the problem and the nearest legal values if a value is none of them; None is not checked."""
+    names = list(legal)
+    if value is not None and value not in names:
+        raise InputError(f"{problem}; did you mean {nearest(value, names)}?")

@@ -13,7 +13,7 @@ import pytest
 
 from made import WHEN
 from made_reports import PARTS, answered, healthy, lost
-from ringtrue.cli.show_evaluation import print_evaluation
+from ringtrue.cli.report import print_evaluation
 from ringtrue.records import Ranking
 from ringtrue.report import Report, report_on
 from ringtrue.run import save

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from connectors import faults
-from ringtrue.cli import review, show
+from ringtrue.cli import show
 from ringtrue.golden import load, save, worth_judging
 from ringtrue.records import Document, GoldenSet, Judgment, Query, Run
 from ringtrue.review import ReviewQueue, pairs_of
@@ -149,7 +149,7 @@ def test_reject_undo_and_stats(ringtrue, queued) -> None:
 def test_keys_judge_skip_reject_undo_and_quit(ringtrue, queued, monkeypatch) -> None:
     keys = iter("z3su30x")
     monkeypatch.setattr(show, "on_terminal", lambda: True)
-    monkeypatch.setattr(review, "read_key", lambda: next(keys))
+    monkeypatch.setattr("typer.getchar", lambda: next(keys))
     shown = ringtrue("review", "next", "--reviewer", "ada")
     assert shown.code == 0
     done = [line.strip() for line in shown.out.splitlines() if line.strip().startswith("→")]
@@ -239,7 +239,7 @@ def test_g8_stats_say_what_was_settled_on_the_page(ringtrue, queued, place) -> N
         (["judge", "nokey", "1", "--reviewer", "ada"], 2, "the review queue has no pair 'nokey'"),
         (["judge", "{key}", "1", "--reviewer", " "], 2, "a reviewer needs a name"),
         (["next"], 2, "--reviewer"),
-        (["list", "--state", "aproved"], 2, "write 'approved'"),
+        (["list", "--state", "aproved"], 2, "did you mean 'approved'"),
         (["publish", "inn.json", "--out", "x.json", "--rule", "mean"], 3, "no pair of 'inn' is approved"),
     ],
 )

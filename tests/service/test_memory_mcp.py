@@ -26,7 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from connectors.faults import free_port
 from made_memories import memory, store
-from ringtrue.memory.documents import documents_of
+from ringtrue.memory.engine import documents_of
 from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.files import load, write
 from ringtrue.memory.hook.settings import Settings

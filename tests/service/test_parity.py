@@ -23,8 +23,7 @@ import pytest
 from rest_service import serving
 from ringtrue.formats import read_run
 from ringtrue.golden import load
-from ringtrue.memory.documents import documents_of
-from ringtrue.memory.engine import search_memories
+from ringtrue.memory.engine import documents_of, search_memories
 from ringtrue.memory.hook.files import load as load_memories
 from ringtrue.memory.hook.files import read_one
 from ringtrue.memory.hook.settings import Settings

@@ -19,7 +19,7 @@ pytest.importorskip("mcp")
 from mcp import Client
 
 from redteam.plant import CONTROL, Planted, cases, check_block, hidden_in, name_of, plant, strict_json, texts
-from ringtrue.memory.escaping import NOTICE
+from ringtrue.memory.context import NOTICE
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.settings import read_settings
 from ringtrue.memory.server import build_server

@@ -33,9 +33,9 @@ GROUPS = {
     "Judge": {
         "compare": "compare:compare_command",
         "gate": "gate:gate_command",
-        "baseline": "baseline:app",
+        "baseline": "gate:app",
         "ci": "ci:ci_command",
-        "comment": "comment:comment_command",
+        "comment": "ci:comment_command",
         "experiment": "experiment:app",
         "sweep": "sweep:sweep_command",
         "learn": "sweep:learn_command",
@@ -44,7 +44,7 @@ GROUPS = {
     "Live": {
         "log": "log:app",
         "feedback": "feedback:app",
-        "sessions": "sessions:sessions_command",
+        "sessions": "feedback:sessions_command",
         "shadow": "shadow:app",
         "interleave": "abtest:interleave_command",
         "test": "abtest:app",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, StoreOptions, command_group, utc_now
-from ringtrue.errors import REGRESSION, InputError, MissingInput, nearest
+from ringtrue.errors import OK, REGRESSION, InputError, MissingInput, nearest
 
 app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
@@ -43,23 +43,11 @@ def create(
     Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
     Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
     """
+    plan: dict[str, Any] = {"method": method, "measure": None if measure == "credit" else measure, "sigma": sigma}
+    plan |= {"alpha": alpha, "beta": beta, "delta": delta, "min_samples": min_samples, "graduation_threshold": threshold}
     with options.open() as opened:
-        made = lib.rollout.create_test(
-            opened,
-            feature,
-            now=utc_now().isoformat(),
-            method=method,
-            measure=None if measure == "credit" else measure,
-            alpha=alpha,
-            beta=beta,
-            delta=delta,
-            sigma=sigma,
-            min_samples=min_samples,
-            graduation_threshold=threshold,
-            again=again,
-            who=who,
-            project=options.project,
-        )
+        now = utc_now().isoformat()
+        made = lib.rollout.create_test(opened, feature, now=now, again=again, who=who, project=options.project, **plan)
     show.end_if_json(options.json, lib.rollout.standing(made))
     print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
     if method == "beta-binomial":
@@ -78,11 +66,10 @@ def status(
     Example: ringtrue test status rerank-v2 --json
     """
     with options.existing() as opened:
-        tests = (
-            opened.tests(project=options.project)
-            if feature is None
-            else [lib.rollout.found_test(opened, feature, project=options.project)]
-        )
+        if feature is None:
+            tests = list(opened.tests(project=options.project))
+        else:
+            tests = [lib.rollout.found_test(opened, feature, project=options.project)]
     found = [lib.rollout.standing(test) for test in tests]
     show.end_if_json(options.json, found[0] if feature is not None else {"tests": found})
     if not found:
@@ -120,30 +107,19 @@ def update(
     with options.existing() as opened:
         test = lib.rollout.found_test(opened, feature, project=options.project)
         # All of the file is checked before any of it counts: nobody has to find out which half was taken.
-        rows = (
-            lib.rollout.checked_scores(test, _scores(file))
-            if file is not None
-            else [lib.rollout.Scores(str(query), float(control or 0), float(treatment or 0))]
-        )
+        one = [lib.rollout.Scores(str(query), float(control or 0), float(treatment or 0))]
+        rows = one if file is None else lib.rollout.checked_scores(test, _scores(file))
         for row in rows:
+            scores = {"control": row.control, "treatment": row.treatment}
             recorded = lib.rollout.record_scores(
-                opened,
-                feature,
-                row.query_id,
-                control=row.control,
-                treatment=row.treatment,
-                now=utc_now().isoformat(),
-                project=options.project,
+                opened, feature, row.query_id, now=utc_now().isoformat(), project=options.project, **scores
             )
             test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
             refused = recorded.why_not or refused
     stands = lib.rollout.standing(test)
     show.end_if_json(options.json, {"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
-    print(
-        f"{feature}: "
-        f"{show.counted(counted, 'query')} counted" + (f", {passed_over} passed over ({refused})" if passed_over else "")
-    )
-    print(stands.reason)
+    others = f", {passed_over} passed over ({refused})" if passed_over else ""
+    print(f"{feature}: {show.counted(counted, 'query')} counted{others}\n{stands.reason}")
 
 
 @app.command()
@@ -208,30 +184,22 @@ def simulate(
         show.as_json({**given, **found, "broken": list(broken)})
     else:
         headers = ["differences", "method", "false accepts", "power", "queries, no gain", "queries, gain"]
-        title = (
-            f"{simulations:,} tests a row, at most {queries:,} queries each; "
-            f"sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
-        )
-        show.table(headers, [_rate_row(rate) for rate in rates], title=title, text_columns=2)
+        tests = f"{simulations:,} tests a row, at most {queries:,} queries each"
+        title = f"{tests}; sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
+        show.table(headers, map(_rate_row, rates), title=title, text_columns=2)
         print()
-        show.table(
-            ["rare losses", "method", "delta", "false accepts", "queries"], [_rare_row(one) for one in rare], text_columns=2
-        )
-        print(
-            f"beta-binomial read after every query: {100 * peeking:.1f} % false accepts in 300 queries (not error-controlled)"
-        )
-        for line in broken:
-            show.note(f"broken: {line}")
-    if check and broken:
-        raise typer.Exit(REGRESSION)
+        show.table(["rare losses", "method", "delta", "false accepts", "queries"], map(_rare_row, rare), text_columns=2)
+        errs = f"{100 * peeking:.1f} % false accepts in 300 queries (not error-controlled)"
+        print(f"beta-binomial read after every query: {errs}")
+        show.notes(f"broken: {line}" for line in broken)
+    show.end_with(REGRESSION if check and broken else OK)
 
 
 def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: StoreOptions) -> None:
     with options.existing() as opened:
         now = utc_now().isoformat()
-        stands = lib.rollout.standing(
-            lib.rollout.set_status(opened, feature, status, now=now, who=who, why=why, project=options.project)
-        )
+        test = lib.rollout.set_status(opened, feature, status, now=now, who=who, why=why, project=options.project)
+    stands = lib.rollout.standing(test)
     show.end_if_json(options.json, stands)
     print(f"{feature}: {stands.status}, {show.counted(stands.samples, 'query')} counted")
 
@@ -259,10 +227,13 @@ def _scores(file: Path) -> Iterator[lib.rollout.Scores]:
 
 
 def _row(one: lib.rollout.Standing) -> list[object]:
-    interval = "—" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
     decision = one.decision if one.error_controlled else f"{one.decision} (not error-controlled)"
-    numbers: list[object] = [one.samples, one.mean_difference, interval, f"{one.evidence:+.2f}"]
+    numbers: list[object] = [one.samples, one.mean_difference, _span(one.interval), f"{one.evidence:+.2f}"]
     return [one.feature_id, one.method, one.status, decision, *numbers, f"{one.lower_bound:+.2f} to {one.upper_bound:+.2f}"]
+
+
+def _span(interval: Sequence[float] | None) -> str:
+    return "—" if interval is None else f"{interval[0]:+.3f} to {interval[1]:+.3f}"
 
 
 def _rate_row(rate: lib.stats.SequentialRate) -> list[str]:
@@ -359,10 +330,9 @@ def _show_lists(rankings: Rankings, query: str | None, how: Lists, *, json: bool
     show.end_if_json(json, {"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
     if query is not None:
         one = lists[query]
-        rows = [
-            [place, item, _speaks_for(credit), f"{credit:+.2f}"]
-            for place, (item, credit) in enumerate(zip(one.items, one.credits, strict=True), 1)
-        ]
+        sides = ["treatment" if credit > 0 else "control" if credit < 0 else "neither" for credit in one.credits]
+        credits = [f"{credit:+.2f}" for credit in one.credits]
+        rows = [[place, *cells] for place, cells in enumerate(zip(one.items, sides, credits, strict=True), 1)]
         show.table(["place", "document", "a click speaks for", "credit"], rows, text_columns=3)
         return
     rows = []
@@ -396,7 +366,7 @@ def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
 def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
     with options.existing() as opened:
         counted = lib.rollout.count_log(
-            opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project
+            opened, feature, now=utc_now(), settle=timedelta(minutes=settle), project=options.project
         )
     stands = lib.rollout.standing(counted.test)
     left = {"waiting": counted.waiting, "before_the_test": counted.before}
@@ -411,18 +381,13 @@ def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
 
 
 def _print_outcome(found: lib.rollout.InterleavingOutcome) -> None:
-    interval: Sequence[float] | None = found.interval
-    rows: list[list[object]] = [
-        ["impressions with a click", found.impressions],
-        ["treatment preferred", found.treatment_wins],
-        ["control preferred", found.control_wins],
-        ["neither", found.ties],
-        ["mean credit", found.mean_credit],
-        ["interval at every look", "—" if interval is None else f"{interval[0]:+.3f} to {interval[1]:+.3f}"],
-        ["decision", found.decision + (f" after {found.decided_after}" if found.decided_after else "")],
-    ]
-    show.table(["clicks", ""], rows)
-
-
-def _speaks_for(credit: float) -> str:
-    return "treatment" if credit > 0 else "control" if credit < 0 else "neither"
+    rows = {
+        "impressions with a click": found.impressions,
+        "treatment preferred": found.treatment_wins,
+        "control preferred": found.control_wins,
+        "neither": found.ties,
+        "mean credit": found.mean_credit,
+        "interval at every look": _span(found.interval),
+        "decision": found.decision + (f" after {found.decided_after}" if found.decided_after else ""),
+    }
+    show.table(["clicks", ""], rows.items())

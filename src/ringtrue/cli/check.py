@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, command_group
-from ringtrue.errors import REGRESSION, MissingInput
+from ringtrue.errors import OK, REGRESSION, MissingInput
 
 
 def self_test(
@@ -33,13 +34,8 @@ def self_test(
     wrong = [example for example in examples if example[1] != example[2]]
     off = [comparison for comparison in comparisons if not comparison.holds]
     if json:
-        show.as_json(
-            {
-                "passed": not wrong and not off,
-                "worked_examples": [{"example": name, "value": value, "expected": wanted} for name, value, wanted in examples],
-                "conformance": comparisons,
-            }
-        )
+        worked = [{"example": name, "value": value, "expected": wanted} for name, value, wanted in examples]
+        show.as_json({"passed": not wrong and not off, "worked_examples": worked, "conformance": comparisons})
     else:
         rows = [
             [name, show.number(value, 3), show.number(wanted, 3), "ok" if value == wanted else "WRONG"]
@@ -48,28 +44,19 @@ def self_test(
         show.table(["worked example", "value", "expected", ""], rows)
         if comparisons:
             print()
-            show.table(
-                ["measure", "reference", "values", "largest difference", "allowed", ""],
-                [
-                    [
-                        c.measure,
-                        c.reference,
-                        c.values,
-                        f"{c.largest_difference:.1e}",
-                        f"{c.allowed:.0e}",
-                        "ok" if c.holds else f"OFF at {c.where}",
-                    ]
-                    for c in sorted(comparisons, key=lambda c: (c.reference, c.measure))
-                ],
-                text_columns=2,
-            )
+            _print_comparisons(comparisons)
         compared = sum(comparison.values for comparison in comparisons)
-        print(
-            f"\n{len(examples) - len(wrong)} of {len(examples)} worked examples hold"
-            + (f"; {compared} values compared, {len(off)} measures off" if comparisons else "")
-        )
-    if wrong or off:
-        raise typer.Exit(REGRESSION)
+        more = f"; {compared} values compared, {len(off)} measures off" if comparisons else ""
+        print(f"\n{len(examples) - len(wrong)} of {len(examples)} worked examples hold{more}")
+    show.end_with(REGRESSION if wrong or off else OK)
+
+
+def _print_comparisons(comparisons: Iterable[lib.testing.Comparison]) -> None:
+    rows = []
+    for one in sorted(comparisons, key=lambda one: (one.reference, one.measure)):
+        state = "ok" if one.holds else f"OFF at {one.where}"
+        rows.append([one.measure, one.reference, one.values, f"{one.largest_difference:.1e}", f"{one.allowed:.0e}", state])
+    show.table(["measure", "reference", "values", "largest difference", "allowed", ""], rows, text_columns=2)
 
 
 def beside_checkout() -> Path | None:
@@ -97,21 +84,13 @@ _BENCHMARKS = {
 """Each is a script of that name in ``benchmarks/``."""
 
 
-def _command(name: str) -> None:
-    def run(context: typer.Context) -> None:
-        _run(name, context.args)
-
-    app.command(name, context_settings=_PASSED_ON, help=f"{_BENCHMARKS[name]}\n\nExample: ringtrue bench {name} --check")(run)
-
-
-def _run(name: str, arguments: list[str]) -> None:
-    script = Path(__file__).parents[3] / "benchmarks" / f"{name}.py"
+def _run(context: typer.Context) -> None:
+    script = Path(__file__).parents[3] / "benchmarks" / f"{context.info_name}.py"
     if not script.is_file():
         raise MissingInput(f"{script}: the benchmarks come with the source checkout; clone it and run `make bench` there")
     sys.path.insert(0, str(script.parent))  # as `python benchmarks/….py` has it: the scripts share a module
-    found = runpy.run_path(str(script))
-    sys.exit(found["main"](arguments))
+    sys.exit(runpy.run_path(str(script))["main"](context.args))
 
 
-for _name in _BENCHMARKS:
-    _command(_name)
+for _name, _help in _BENCHMARKS.items():
+    app.command(_name, context_settings=_PASSED_ON, help=f"{_help}\n\nExample: ringtrue bench {_name} --check")(_run)

@@ -6,19 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.comment import posted_comment
 from ringtrue.cli.eval import Asked, Named, settled
 from ringtrue.cli.gate import PolicyOptions, committed
-from ringtrue.cli.options import BASELINE, Json
-from ringtrue.config import environment_without_tokens, github, load_config
-from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, RingtrueError
+from ringtrue.cli.options import BASELINE, Json, utc_now
+from ringtrue.config import environment_without_tokens, github, gitlab, load_config
+from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, MissingInput, RingtrueError
 
 OUT = Path("ringtrue-out")
 REPORT, SARIF = "report.md", "ringtrue.sarif"
@@ -99,9 +97,8 @@ def ci_command(
         raise InputError("--base-ref and --baseline both say what to compare with; give one of them")
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
-
     if extras:
-        print(",".join(_extras(settled(named, context))))
+        print(",".join(lib.ci.extras_of(_expressions(settled(named, context)), load_config().connections)))
         return
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
@@ -126,22 +123,11 @@ def ci_command(
 
 def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
     if json:
-        show.as_json(
-            {
-                "verdict": outcome.word,
-                "exit_code": outcome.code,
-                "reason": "; ".join(outcome.reasons),
-                **show.pick(outcome, "reasons", "failures", "files"),
-                "run_dir": outcome.run,
-                "notes": notes,
-            }
-        )
+        record = {"verdict": outcome.word, "exit_code": outcome.code, "reason": "; ".join(outcome.reasons)}
+        record |= show.pick(outcome, "reasons", "failures", "files")
+        show.as_json({**record, "run_dir": outcome.run, "notes": notes})
     else:
-        for line in outcome.lines:
-            print(line)
-        print()
-        for file in outcome.files:
-            print(f"wrote {file}")
+        print("\n".join((*outcome.lines, "", *(f"wrote {file}" for file in outcome.files))))
         show.notes(notes)
 
 
@@ -250,25 +236,12 @@ def _expressions(asked: Asked) -> list[str]:
     return [] if asked.python else lib.run.expressions_of(lib.run.search_named(asked.retriever, None, asked.route or ()))
 
 
-def _extras(asked: Asked) -> list[str]:
-    return lib.ci.extras_of(_expressions(asked), load_config().connections)
-
-
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:
-    measures = [
-        part
-        for text in dict.fromkeys((*lib.run.usual_measures(job.asked.k), *job.policy.measures))
-        for part in ("--measure", text)
-    ]
-    return lib.ci.evaluate_in(
-        folder,
-        job.out / name,
-        options=[*_flags(job), *(["--no-cache"] if job.service and "--no-cache" not in more else []), *more, *measures],
-        setup=job.setup,
-        environment=environment_without_tokens(),
-        say=_say,
-        service=job.service,
-    )
+    wanted = dict.fromkeys((*lib.run.usual_measures(job.asked.k), *job.policy.measures))
+    options = [*_flags(job), *more, *(part for text in wanted for part in ("--measure", text))]
+    options += ["--no-cache"] if job.service and "--no-cache" not in more else []
+    how: dict[str, Any] = {"setup": job.setup, "service": job.service, "environment": environment_without_tokens()}
+    return lib.ci.evaluate_in(folder, job.out / name, options=options, say=_say, **how)
 
 
 def _say(line: str) -> None:
@@ -283,30 +256,13 @@ def _gated(
     notes: Sequence[str],
 ) -> Outcome:
     """Judge an evaluation and write the reports."""
-    from ringtrue.cli.show_verdict import QUERIES, headline, reasons
+    from ringtrue.cli.gate import QUERIES, headline, reasons
 
     verdict = lib.verdict.with_checks(lib.verdict.gate(evaluation, job.policy, baseline=before), extra, notes=notes)
-    report = lib.report.report_on(
-        evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict
-    )
-    unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
-    return replace(
-        _written(report, verdict.word, verdict.exit_code, evaluation, out=job.out, key=job.key),
-        reasons=tuple(check.message for check in unmet),
-        failures=verdict.failures,
-        lines=(
-            *headline(verdict, evaluation),
-            *filter(None, [lib.report.against(report)]),
-            *reasons(verdict, evaluation, before, queries=QUERIES),
-        ),
-        notes=verdict.notes,
-    )
-
-
-def _written(report: Any, word: str, code: int, evaluation: lib.run.Evaluation, *, out: Path, key: str) -> Outcome:
-    """Write a report in every format, and return what the job comes to."""
+    made_at = utc_now().isoformat(timespec="seconds")
+    report = lib.report.report_on(evaluation, made_at=made_at, baseline=before, verdict=verdict)
     texts = {
-        "comment.md": lib.report.pull_request(report, key=key),
+        "comment.md": lib.report.pull_request(report, key=job.key),
         REPORT: lib.report.markdown(report),
         "report.html": lib.report.html(report),
         "report.json": lib.report.as_json(report),
@@ -314,8 +270,20 @@ def _written(report: Any, word: str, code: int, evaluation: lib.run.Evaluation, 
         SARIF: lib.report.sarif(report),
     }
     for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-    return Outcome(word, code, texts["comment.md"], tuple(out / name for name in texts), evaluation.run_dir)
+        (job.out / name).write_text(text, encoding="utf-8")
+    unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
+    told = (*headline(verdict, evaluation), *filter(None, [lib.report.against(report)]))
+    return Outcome(
+        verdict.word,
+        verdict.exit_code,
+        texts["comment.md"],
+        tuple(job.out / name for name in texts),
+        evaluation.run_dir,
+        reasons=tuple(check.message for check in unmet),
+        failures=verdict.failures,
+        lines=(*told, *reasons(verdict, evaluation, before, queries=QUERIES)),
+        notes=verdict.notes,
+    )
 
 
 def _without(code: int, reason: str, key: str) -> Outcome:
@@ -359,3 +327,76 @@ def _commented(text: str, key: str) -> list[str]:
     if posted is None:
         return ["no comment: there is no pull request here"]
     return [posted.detail if posted.what == "refused" else f"comment {posted.what}" + (f": {posted.url}" if posted.url else "")]
+
+
+def comment_command(
+    report: Annotated[str, typer.Argument(metavar="FILE", help="The Markdown to post; - for standard input.")],
+    forge: Annotated[str | None, typer.Option("--on", help="github or gitlab; seen from the environment unless given.")] = None,
+    repository: Annotated[str | None, typer.Option(help="owner/name on GitHub, id or path of the project on GitLab.")] = None,
+    number: Annotated[int | None, typer.Option(min=1, help="Of the pull request or merge request.")] = None,
+    key: Annotated[str, typer.Option(help="Tells several comments on one pull request apart.")] = "",
+    api: Annotated[str | None, typer.Option(help="Address of the API, for a server of your own.")] = None,
+    json: Json = False,
+) -> None:
+    """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.
+
+    Inside a workflow or a merge-request pipeline everything else is known. A token that may only read, as on a pull request
+    from a fork, is said and is no error.
+
+    Example: ringtrue comment gate.md
+    Example: ringtrue comment gate.md --on github --repository shop/search --number 7
+    """
+    text = sys.stdin.read() if report == "-" else _read(Path(report))
+    if not text.strip():
+        raise InputError(f"{report}: is empty; give the Markdown of a report, as `ringtrue report RUN --format pr` writes it")
+    posted = posted_comment(text, forge=forge, repository=repository, number=number, key=key, api=api)
+    if posted is None:
+        raise InputError("there is no pull request here; give --repository and --number")
+    if json:
+        show.as_json({"comment": posted.what, "url": posted.url, "detail": posted.detail})
+    elif posted.what == "refused":
+        show.note(posted.detail)
+    else:
+        print(f"comment {posted.what}" + (f": {posted.url}" if posted.url else ""))
+
+
+def posted_comment(
+    text: str,
+    *,
+    forge: str | None = None,
+    repository: str | None = None,
+    number: int | None = None,
+    key: str = "",
+    api: str | None = None,
+) -> lib.ci.Posted | None:
+    """Post where the environment says this runs, unless told otherwise; None if there is no pull request."""
+    if forge not in (None, "github", "gitlab"):
+        raise InputError(f"--on {forge!r} is not known; write github or gitlab")
+    line = lib.report.marker(key) if key else lib.ci.marker_in(text) or lib.report.marker()
+    hub, lab = github(), gitlab()
+    if forge == "gitlab" or (forge is None and lab.project and not hub.repository):
+        project, number = repository or lab.project, number or lab.number
+        if not project or number is None:
+            return None
+        token = _needed(lab.token, "GITLAB_TOKEN")
+        return lib.ci.post_note(text, project=project, number=number, token=token, api=api or lab.api, marker=line)
+    repository, number = repository or hub.repository, number or lib.ci.pull_request_number(hub.event)
+    if not repository or number is None:
+        return None
+    token = _needed(hub.token, "GITHUB_TOKEN")
+    return lib.ci.post_comment(text, repository=repository, number=number, token=token, api=api or hub.api, marker=line)
+
+
+def _needed(token: str, variable: str) -> str:
+    if not token:
+        raise MissingInput(f"the environment has no {variable}, so nothing was posted; hand it to this step")
+    return token
+
+
+def _read(path: Path) -> str:
+    if not path.is_file():
+        raise MissingInput(f"{path}: there is no such file; write it with `ringtrue report RUN --format pr --out {path}`")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8; save it as UTF-8") from None

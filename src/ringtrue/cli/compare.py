@@ -15,7 +15,7 @@ from ringtrue.cli import lib, show
 from ringtrue.cli.eval import count_look
 from ringtrue.cli.options import Json
 from ringtrue.cli.score import judgments_in
-from ringtrue.errors import UNDECIDED, CannotDecide, InputError, nearest
+from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, check_choice
 
 HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
 Values = Sequence[Mapping[str, Mapping[str, float]]]
@@ -65,18 +65,10 @@ def compare_command(
     """
     if len(runs) < 2:
         raise InputError(f"only one run is named ({runs[0]}); name two or more, the first is what the others are compared with")
-    arms = _arms(runs, golden, measures or ())
-    _check_fields(by or (), arms)
-    options = lib.verdict.ComparisonOptions(
-        measures=measures or None,
-        primary=primary,
-        alpha=alpha,
-        correction=correction,  # type: ignore[arg-type]  # compare_paired checks it and names the legal ones
-        resamples=resamples,
-        seed=seed,
-        slices=tuple(by or ()),
-        allow_different_sets=allow_different_sets,
-    )
+    arms = _arms(runs, golden, measures or (), by or ())
+    chosen: dict[str, Any] = {"measures": measures or None, "primary": primary, "correction": correction}
+    chosen |= {"alpha": alpha, "resamples": resamples, "seed": seed, "slices": tuple(by or ())}
+    options = lib.verdict.ComparisonOptions(**chosen, allow_different_sets=allow_different_sets)
     found = lib.verdict.compare_all(arms, options)
     pairs = list(zip(found, arms[1:], strict=True))
     if json:
@@ -90,11 +82,11 @@ def compare_command(
                 print(f"\n── {one.b} against {one.a} ──")
             print_comparison(one, arms[0], other, queries, tests=tests)
         show.notes(dict.fromkeys(remark for one in found for remark in remarks(one)))
-    if all(one.measures[one.primary].n < 2 for one in found):
-        raise typer.Exit(UNDECIDED)
+    show.end_with(UNDECIDED if all(one.measures[one.primary].n < 2 for one in found) else OK)
 
 
-def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> list[lib.verdict.Arm]:
+def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str], fields: Sequence[str]) -> list[lib.verdict.Arm]:
+    """Return both sides and more; raises InputError for a field that none of their queries has."""
     if runs.count("-") + (golden == "-") > 1:
         raise InputError("only one file can come from standard input; name files for the others")
     if golden is None:
@@ -103,6 +95,7 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
         judgments = judgments_in(golden)
         count_look(judgments, golden, who="ringtrue compare", what=" ".join(runs))
         found = [_scored(run, judgments, measures) for run in runs]
+    _check_fields(fields, found)
     names = [arm.name for arm in found]
     # Two runs of one retriever have one name; then what was typed tells them apart.
     return [
@@ -122,9 +115,7 @@ def _scored(run: str, judgments: lib.records.Qrels | lib.records.GoldenSet, meas
     """Return the scores of a run against judgments; queries that it lacks are absent, not 0."""
     run = str(lib.run.run_folder(run))
     answers = lib.formats.read_run(run)
-    scores: lib.measures.Scores = lib.measures.score(
-        answers, judgments, measures or lib.run.DEFAULT_MEASURES, average_over="common"
-    )
+    scores = lib.measures.score(answers, judgments, measures or lib.run.DEFAULT_MEASURES, average_over="common")
     lib.measures.check_documents(answers, judgments, scores)
     origin = lib.run.Origin.of(judgments) if isinstance(judgments, lib.records.GoldenSet) else None
     if (Path(run) / "run.json").is_file():
@@ -135,10 +126,10 @@ def _scored(run: str, judgments: lib.records.Qrels | lib.records.GoldenSet, meas
 
 def _check_fields(fields: Sequence[str], arms: Sequence[lib.verdict.Arm]) -> None:
     known = sorted({name for arm in arms for facts in arm.scores.facts.values() for name in facts})
+    if fields and not known:
+        raise InputError(f"no query has the field '{fields[0]}'; score against a golden set that declares it")
     for name in fields:
-        if name not in known:
-            cure = f"did you mean {nearest(name, known)}?" if known else "score against a golden set that declares it"
-            raise InputError(f"no query has the field '{name}'; {cure}")
+        check_choice(name, known, f"no query has the field '{name}'")
 
 
 # ── shown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,9 +153,7 @@ def record(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm
 
 
 def _measure_record(one: lib.verdict.MeasureComparison) -> dict[str, Any]:
-    shown = asdict(one)
-    for name in ("measure", "low", "high", "word", "deltas"):
-        shown.pop(name)
+    shown = {name: value for name, value in asdict(one).items() if name not in ("measure", "low", "high", "word", "deltas")}
     return shown | {"ci": [one.low, one.high], "verdict": one.word}
 
 
@@ -174,28 +163,21 @@ def _moved(
     """Return the queries whose primary measure changed most, with both values."""
     gaps = found.measures[found.primary].deltas
     order = sorted((query for query, gap in gaps.items() if abs(gap) > 1e-9), key=lambda query: (-abs(gaps[query]), query))
-    sides = []
-    for arm in (a, b):
-        place = {query: index for index, query in enumerate(arm.scores.query_ids)}
-        values = arm.scores.of(found.primary)
-        sides.append({query: float(values[place[query]]) for query in order[:count]})
-    return [(query, sides[0][query], sides[1][query], gaps[query]) for query in order[:count]]
+    then, now = (dict(zip(arm.scores.query_ids, arm.scores.of(found.primary).tolist(), strict=True)) for arm in (a, b))
+    return [(query, then[query], now[query], gaps[query]) for query in order[:count]]
 
 
 def print_comparison(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int, *, tests: bool) -> None:
     """Print the verdict, then the numbers behind it."""
-    main = found.measures[found.primary]
-    print(f"verdict: {_word(found)}")
-    print(_sentence(found, main))
-    print(f"{found.reason[0].upper()}{found.reason[1:]}.")
-    print()
+    print(f"verdict: {_word(found)}\n{_sentence(found)}\n{found.reason[0].upper()}{found.reason[1:]}.\n")
     print(f"A: {found.a}\nB: {found.b}")
-    _print_measures(found)
+    show.table(["measure", *HEADERS], [[name, *measure_row(one)] for name, one in found.measures.items()])
+    print(lib.report.how_tested(found))
     if tests:
         _print_tests(found)
     for name, values in found.slices.items():
         print()
-        rows = [[value, *_measure_row(parts[found.primary])] for value, parts in values.items()]
+        rows = [[value, *measure_row(parts[found.primary])] for value, parts in values.items()]
         show.table([name, *HEADERS], rows)
         print(lib.report.slice_terms(found))
     if found.latency is not None:
@@ -215,10 +197,9 @@ def print_comparison(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.v
 def print_overview(found: Sequence[lib.verdict.Comparison]) -> None:
     """Print a line per comparison with the first run."""
     for one in found:
-        print(f"verdict on {one.b}: {_word(one)}")
-        print(_sentence(one, one.measures[one.primary]))
+        print(f"verdict on {one.b}: {_word(one)}\n{_sentence(one)}")
     print()
-    rows = [[one.b, *_measure_row(one.measures[one.primary])] for one in found]
+    rows = [[one.b, *measure_row(one.measures[one.primary])] for one in found]
     show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
 
 
@@ -226,7 +207,8 @@ def _word(found: lib.verdict.Comparison) -> str:
     return "the same" if lib.report.same(found) else found.verdict
 
 
-def _sentence(found: lib.verdict.Comparison, main: lib.verdict.MeasureComparison) -> str:
+def _sentence(found: lib.verdict.Comparison) -> str:
+    main = found.measures[found.primary]
     if main.n < 2:
         return f"Whether {found.b} differs from {found.a} cannot be told."
     if lib.report.same(found):
@@ -243,41 +225,20 @@ def remarks(found: lib.verdict.Comparison) -> Iterator[str]:
     yield from found.measures[found.primary].warnings
 
 
-def _measure_row(one: lib.verdict.MeasureComparison) -> list[object]:
-    return [
-        one.a,
-        one.b,
-        show.signed(one.diff),
-        show.interval(one.low, one.high),
-        show.p_value(one.p_adjusted),
-        f"{one.wins}/{one.ties}/{one.losses}",
-        lib.report.says(one),
-    ]
-
-
-def _print_measures(found: lib.verdict.Comparison) -> None:
-    show.table(["measure", *HEADERS], [[name, *_measure_row(one)] for name, one in found.measures.items()])
-    print(lib.report.how_tested(found))
+def measure_row(one: lib.verdict.MeasureComparison) -> list[object]:
+    """Return the cells of a measure under ``HEADERS``."""
+    change = [show.signed(one.diff), show.interval(one.low, one.high), show.p_value(one.p_adjusted)]
+    return [one.a, one.b, *change, f"{one.wins}/{one.ties}/{one.losses}", lib.report.says(one)]
 
 
 def _print_tests(found: lib.verdict.Comparison) -> None:
-    rows = [
-        [
-            name,
-            one.n,
-            show.number(one.t, 2),
-            show.p_value(one.t_p),
-            show.p_value(one.wilcoxon_p),
-            show.p_value(one.p),
-            show.p_value(one.interval_p),
-            show.number(one.effect, 2),
-            show.interval(*one.bca),
-            one.prob_better,
-            "none" if math.isinf(one.detectable) else show.number(one.detectable),
-            "—" if one.more_queries is None else f"{one.more_queries:,}",
-        ]
-        for name, one in found.measures.items()
-    ]
+    rows: list[list[object]] = []
+    for name, one in found.measures.items():
+        values = map(show.p_value, (one.t_p, one.wilcoxon_p, one.p, one.interval_p))
+        effect = [show.number(one.effect, 2), show.interval(*one.bca), one.prob_better]
+        detectable = "none" if math.isinf(one.detectable) else show.number(one.detectable)
+        more = "—" if one.more_queries is None else f"{one.more_queries:,}"
+        rows.append([name, one.n, show.number(one.t, 2), *values, *effect, detectable, more])
     headers = ["tests", "n", "t", "p of t", "Wilcoxon p", "randomisation p", "interval p", "d_z", "BCa interval"]
     print()
     show.table([*headers, "P(B is better)", "detectable", "more to settle"], rows)
@@ -298,11 +259,8 @@ def _print_latency(found: lib.verdict.LatencyComparison, alpha: float) -> None:
     told = "" if found.comparable else "; measured on different machines, so informational only"
     interval = f"{lib.report.signed_milliseconds(found.low)} … {lib.report.signed_milliseconds(found.high)}"
     mean = lib.report.signed_milliseconds(found.mean_diff)
-    print(f"mean difference {mean} over {show.counted(found.n, 'query')}, {_level(alpha)} interval {interval}{told}")
-
-
-def _level(alpha: float) -> str:
-    return f"{100 * (1 - alpha):.4g} %"
+    level = f"{100 * (1 - alpha):.4g} %"
+    print(f"mean difference {mean} over {show.counted(found.n, 'query')}, {level} interval {interval}{told}")
 
 
 # ── query by query ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,12 +336,12 @@ def differences(
     shared = [query_id for query_id in a if query_id in b]
     if not shared:
         raise CannotDecide("the two runs share no query; check that both use the same query ids")
-    found = {query_id: lib.stats.ranking_difference(a[query_id], b[query_id], k=k) for query_id in shared}
-    if values is not None:
-        for query_id in shared:
-            if query_id in values[0] and query_id in values[1]:
-                pairs = [(values[0][query_id][name], values[1][query_id][name]) for name in _measures(k)]
-                found[query_id] = lib.stats.ranking_difference(a[query_id], b[query_id], k=k, rr=pairs[0], ndcg=pairs[1])
+    found = {}
+    for query_id in shared:
+        pairs: list[Any] = [None, None]
+        if values is not None and query_id in values[0] and query_id in values[1]:
+            pairs = [(values[0][query_id][name], values[1][query_id][name]) for name in _measures(k)]
+        found[query_id] = lib.stats.ranking_difference(a[query_id], b[query_id], k=k, rr=pairs[0], ndcg=pairs[1])
     missing = {
         "the first run": [query_id for query_id in b if query_id not in a],
         "the second run": [query_id for query_id in a if query_id not in b],
@@ -399,18 +357,10 @@ def print_differences(found: dict[str, lib.stats.RankingDifference], *, k: int, 
         f"at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS)
     )
     worst = sorted(found.items(), key=lambda item: (-item[1].score, item[0]))[:limit]
-    rows = [
-        [
-            query_id,
-            difference.kind,
-            show.number(difference.score, 2),
-            show.number(difference.tau, 2),
-            show.number(difference.overlap, 2),
-            "yes" if difference.top1_changed else "no",
-            show.signed(difference.rr_delta, 3),
-            show.signed(difference.ndcg_delta, 3),
-        ]
-        for query_id, difference in worst
-    ]
+    rows = []
+    for query_id, one in worst:
+        numbers = [show.number(value, 2) for value in (one.score, one.tau, one.overlap)]
+        deltas = [show.signed(value, 3) for value in (one.rr_delta, one.ndcg_delta)]
+        rows.append([query_id, one.kind, *numbers, "yes" if one.top1_changed else "no", *deltas])
     headers = ["query", "difference", "score", "tau-b", "overlap", "top-1 changed", "RR Δ", "nDCG Δ"]
     show.table(headers, rows, text_columns=2)

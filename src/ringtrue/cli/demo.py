@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.eval import record
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import Json, utc_now
 from ringtrue.cli.search import progress_bar
 
 RETRIEVERS = ("bm25", "dense", "hybrid")
@@ -30,10 +29,8 @@ def demo(
 
     Example: ringtrue demo
     """
-    golden, baseline = (
-        lib.golden.load("hotel"),
-        lib.verdict.read_baseline(lib.golden.locate("hotel") / "runs" / "baseline.json"),
-    )
+    golden = lib.golden.load("hotel")
+    baseline = lib.verdict.read_baseline(lib.golden.locate("hotel") / "runs" / "baseline.json")
     began = time.monotonic()
     collection = _ingested(golden, folder / "documents", quiet=json)
     ingesting = time.monotonic() - began
@@ -41,7 +38,7 @@ def demo(
     for name in RETRIEVERS:
         made = lib.run.evaluate(name, golden, collection=collection, components=name == "hybrid")
         found[name] = lib.run.save(made, folder / "runs" / name)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = utc_now().isoformat(timespec="seconds")
     # The shipped baseline was recorded on another machine: its latency is no yardstick here, the ceilings are.
     policy = lib.verdict.Policy(latency_increase=math.inf)
     report = lib.report.report_on(
@@ -90,17 +87,11 @@ def _tell(
     print("\n   * the best of the three; more is better, 1 is perfect.")
     print("\n   What each part of the hybrid is worth, from the same lists (nDCG@10):\n")
     parts = [part for part in lib.report.component_lines(report) if part.kind != "without"]
-    show.table(
-        ["part", "nDCG@10", "without it"],
-        [
-            [
-                part.label,
-                show.number(part.values["nDCG@10"], 3),
-                lib.report.signed(part.without.mean, 3) if part.without else "",
-            ]
-            for part in parts
-        ],
-    )
+    rows = []
+    for part in parts:
+        without = lib.report.signed(part.without.mean, 3) if part.without else ""
+        rows.append([part.label, show.number(part.values["nDCG@10"], 3), without])
+    show.table(["part", "nDCG@10", "without it"], rows)
 
 
 def _judge(
@@ -119,16 +110,13 @@ def _judge(
     passed = sum(check.status in ("pass", "degraded") for check in verdict.checks)
     print(f"\n4. May it ship? The gate says {verdict.word.upper()}: {passed} of {len(verdict.checks)} checks hold")
     print(f"   against {report.baseline.name if report.baseline else 'its floors'}, exit code {verdict.exit_code}.")
-    for check in verdict.failures:
-        print(f"   - {check.message}")
-    print(f"   And a change back to dense alone? {refused.word.upper()}, exit code {refused.exit_code}:")
-    for check in refused.failures[:3]:
-        print(f"   - {check.message}")
+    dense = f"   And a change back to dense alone? {refused.word.upper()}, exit code {refused.exit_code}:"
+    reasons, against = ([f"   - {check.message}" for check in one.failures] for one in (verdict, refused))
+    print("\n".join((*reasons, dense, *against[:3])))
     guilty = next((check.queries for check in refused.failures if check.queries), ())
     if guilty:
         print(f"   The first guilty question: {guilty[0]} “{golden.query(guilty[0]).text}”")
-    advisory = [check.message for check in verdict.checks if check.status == "advisory"]
-    show.notes(advisory)
+    show.notes(check.message for check in verdict.checks if check.status == "advisory")
 
 
 def _conclude(folder: Path, golden: lib.records.GoldenSet, hybrid: lib.run.Evaluation, report: lib.report.Report) -> None:
@@ -158,17 +146,11 @@ def _as_json(
     refused: lib.verdict.Verdict,
 ) -> None:
     def judged(one: lib.verdict.Verdict) -> dict[str, Any]:
-        failures = [{"measure": check.measure, "message": check.message, "queries": check.queries} for check in one.failures]
+        failures = [show.pick(check, "measure", "message", "queries") for check in one.failures]
         return {"verdict": one.word, "exit_code": one.exit_code, "failures": failures}
 
     one = comparison.measures[comparison.primary]
-    show.as_json(
-        {
-            "folder": folder,
-            "runs": {name: record(evaluation) for name, evaluation in found.items()},
-            "comparison": {"verdict": comparison.verdict, "measure": one.measure, "diff": one.diff, "ci": [one.low, one.high]},
-            "gate": judged(verdict),
-            "gate_of_dense": judged(refused),
-            "report": folder / "report.html",
-        }
-    )
+    runs = {name: record(evaluation) for name, evaluation in found.items()}
+    told = {"verdict": comparison.verdict, **show.pick(one, "measure", "diff"), "ci": [one.low, one.high]}
+    gates = {"gate": judged(verdict), "gate_of_dense": judged(refused)}
+    show.as_json({"folder": folder, "runs": runs, "comparison": told, **gates, "report": folder / "report.html"})

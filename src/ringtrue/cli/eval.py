@@ -6,17 +6,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Json, Project
+from ringtrue.cli.options import Json, Project, utc_now
 from ringtrue.cli.search import opened
 from ringtrue.config import configured_store, store_url
-from ringtrue.errors import UNDECIDED, InputError, RingtrueError
+from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 from ringtrue.traffic import marked
 
 ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
@@ -92,32 +91,15 @@ def evaluated(
     search = asked.search()
     local = any(lib.retrieve.names_documents(text) for text in lib.run.expressions_of(search))
     with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher, _kept_when_stopped():
-        collection = opened(asked.folder) if asked.folder is not None and local else None
+        options = show.pick(
+            asked, "k", "workers", "timeout", "retries", "passes", "sample", "session", "scope", "route_by", "failed", "version"
+        )
+        options |= {"chunks": asked.chunk, "ids": asked.id_pattern, "allow": asked.allow or (), "cache": not asked.no_cache}
+        options |= {"split": asked.split.replace("-", "_"), "watch": lib.run.files_matching(asked.watch or ())}
+        options |= {"collection": opened(asked.folder) if asked.folder is not None and local else None}
+        wanted = measures or lib.run.usual_measures(asked.k)
         found = lib.run.evaluate(
-            search,
-            asked.golden,
-            measures=measures or lib.run.usual_measures(asked.k),
-            k=asked.k,
-            collection=collection,
-            chunks=asked.chunk,
-            components=components,
-            workers=asked.workers,
-            timeout=asked.timeout,
-            retries=asked.retries,
-            passes=asked.passes,
-            sample=asked.sample,
-            split=asked.split.replace("-", "_"),  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
-            session=asked.session,
-            scope=asked.scope,
-            route_by=asked.route_by,
-            ids=asked.id_pattern,
-            failed=asked.failed,  # type: ignore[arg-type]  # likewise
-            allow=asked.allow or (),
-            version=asked.version,
-            watch=lib.run.files_matching(asked.watch or ()),
-            cache=not asked.no_cache,
-            resume=resume,
-            watcher=watcher,
+            search, asked.golden, measures=wanted, components=components, resume=resume, watcher=watcher, **options
         )
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
     found = replace(found, setup=replace(found.setup, arguments=_arguments(asked)))
@@ -142,9 +124,7 @@ def _kept_when_stopped() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        show.note(
-            "the answers so far are kept: the same command goes on there (with --resume if Ringtrue cannot see the system)"
-        )
+        show.note("the answers so far are kept: the same command goes on there (--resume, if Ringtrue cannot see the system)")
         raise
 
 
@@ -157,12 +137,8 @@ def watching(*, quiet: bool = False) -> Iterator[lib.run.Watcher]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
+    done = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), done)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("preparing", total=None)
         yield lib.run.Watcher(
@@ -250,12 +226,11 @@ class ResultOptions:
         if destination is None:
             return Kept()
 
-        now = datetime.now(UTC)
+        now = utc_now()
         try:
             with lib.store.Store.open(destination) as store:
-                row = lib.rollout.record_evaluation(
-                    store, evaluation, now=now, verdict=verdict, feature_id=self.feature, project=self.project
-                )
+                where: dict[str, Any] = {"feature_id": self.feature, "project": self.project}
+                row = lib.rollout.record_evaluation(store, evaluation, now=now, verdict=verdict, **where)
         except (RingtrueError, OSError) as problem:  # the run is packed on the disk, which may be full
             # A store that is merely there must not fail an evaluation.
             return Kept(problem=problem, fatal=self.store is not None)
@@ -269,9 +244,7 @@ def count_look(at: lib.records.Qrels | lib.records.GoldenSet | lib.run.Origin, s
         or (at.metadata.get("split") if isinstance(at, lib.records.GoldenSet) else at.split) != "held_out"
     ):
         return
-    from ringtrue.cli import show
-
-    when = datetime.now(UTC).isoformat(timespec="seconds")
+    when = utc_now().isoformat(timespec="seconds")
     version = lib.golden.version_name(at) if isinstance(at, lib.records.GoldenSet) else at.version
     count = lib.golden.record_look(lib.golden.ledger_beside(source), who=who, what=what, when=when, version=version)
     show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
@@ -307,13 +280,13 @@ def eval_command(
     Example: ringtrue eval --golden my-set.yaml --retriever "connect('shop')" --out runs/today
     Example: ringtrue eval --golden my-set.yaml --python my_search.py:find -m nDCG@10 -m R@20
     """
-    from ringtrue.cli.show_evaluation import print_evaluation
+    from ringtrue.cli.report import print_evaluation
 
     place = result.destination(create=True)
     found = evaluated(
         settled(asked, context), measures=measure or (), components=components, resume=resume, name=name, quiet=json
     )
-    now = datetime.now(UTC)
+    now = utc_now()
     found = lib.run.save(found, out or lib.run.new_run_folder(found, now))
     report = lib.report.report_on(found, made_at=now.isoformat(timespec="seconds"))
     written = (
@@ -330,8 +303,7 @@ def eval_command(
         places = {"run": found.run_dir, "report": written, "html": html, "stored": kept.run_id}
         print("\n" + "\n".join(f"{what}: {place}" for what, place in places.items() if place is not None))
     kept.tell()
-    if found.failures and asked.failed == "list":
-        raise typer.Exit(UNDECIDED)
+    show.end_with(UNDECIDED if found.failures and asked.failed == "list" else OK)
 
 
 def record(found: lib.run.Evaluation) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import BASELINE, Json, Overwrite, check_new, command_group
+from ringtrue.cli.compare import measure_row
+from ringtrue.cli.options import BASELINE, Json, Overwrite, check_new, command_group, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, SpecError
 
@@ -50,16 +52,14 @@ def add(
         raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
     commit = lib.run.commit_of(Path.cwd(), beside=file)
     arm = None if before is None else lib.experiment.open_arm(before)
-    given = lib.experiment.Experiment(
-        "",
-        _day(day).isoformat(),
-        description,
-        dict(lib.experiment.given_change(text) for text in change or ()),
-        verdict=lib.experiment.check_verdict(verdict) if verdict else "",
-        commit=commit,
-        run=_from(file, run),
-        baseline=None if before is None else _from(file, before),
-    )
+    changes = dict(lib.experiment.given_change(text) for text in change or ())
+    places: dict[str, Any] = {
+        "run": _from(file, run),
+        "baseline": None if before is None else _from(file, before),
+        "commit": commit,
+    }
+    said = lib.experiment.check_verdict(verdict) if verdict else ""
+    given = lib.experiment.Experiment("", _day(day).isoformat(), description, changes, verdict=said, **places)
     policy = lib.verdict.Policy.configured(load_config())
     made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])
@@ -86,11 +86,8 @@ def list_experiments(
         show.note("no experiment was accepted yet" if accepted else "there is no experiment yet")
         return
     # The measures that most of them have; one experiment with forty would hide the others.
-    counts: dict[str, int] = {}
-    for one in found:
-        for name in one.metrics:
-            counts[_measure(name)] = counts.get(_measure(name), 0) + 1
-    columns = sorted(counts, key=lambda name: -counts[name])[:4]
+    counts = Counter(_measure(name) for one in found for name in one.metrics)
+    columns = [name for name, _ in counts.most_common(4)]
     rows = []
     for one in found:
         metrics = {_measure(name): value for name, value in one.metrics.items()}
@@ -149,17 +146,14 @@ def compare_experiments(
         name: (one.config_changes.get(name), other.config_changes.get(name))
         for name in dict.fromkeys([*one.config_changes, *other.config_changes])
     }
-    show.end_if_json(
-        json,
-        {
-            "a": one.as_dict(),
-            "b": other.as_dict(),
-            "metrics": {name: {"a": x, "b": y, "diff": _diff(x, y)} for name, (x, y) in both.items()},
-            "config_changes": {name: {"a": x, "b": y} for name, (x, y) in changed.items()},
-            "verdict": None if tested is None else tested.verdict,
-            "measures": None if tested is None else _tests(tested),
-        },
-    )
+    record = {
+        "a": one.as_dict(),
+        "b": other.as_dict(),
+        "metrics": {name: {"a": x, "b": y, "diff": _diff(x, y)} for name, (x, y) in both.items()},
+        "config_changes": {name: {"a": x, "b": y} for name, (x, y) in changed.items()},
+    }
+    tests = {"verdict": None, "measures": None} if tested is None else {"verdict": tested.verdict, "measures": _tests(tested)}
+    show.end_if_json(json, record | tests)
     for side in (one, other):
         print(f"{side.id}  {side.date}  {side.description}\n  {side.verdict or 'no verdict yet'}")
     if changed:
@@ -176,18 +170,8 @@ def compare_experiments(
         show.note(f"no test was made: the run folder of {gone.id} is not there ({gone.run or 'none was recorded'})")
         return
     print()
-    rows = [
-        [
-            name,
-            show.signed(m.diff),
-            show.interval(m.low, m.high),
-            show.p_value(m.p_adjusted),
-            f"{m.wins}/{m.ties}/{m.losses}",
-            lib.report.says(m),
-        ]
-        for name, m in tested.measures.items()
-    ]
-    show.table(["measure", "Δ", "interval", "p", "better/equal/worse", "verdict"], rows)
+    columns = ["measure", "Δ", "interval", "p", "better/equal/worse", "verdict"]
+    show.table(columns, [[name, *map(str, measure_row(m)[2:])] for name, m in tested.measures.items()])
     print(f"\n{other.id} against {one.id}, {tested.primary}: {tested.verdict} ({tested.reason})")
 
 
@@ -243,7 +227,7 @@ def _opened(file: Path) -> lib.experiment.ExperimentFile:
 
 def _day(text: str | None) -> date:
     if text is None:
-        return datetime.now(UTC).date()
+        return utc_now().date()
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -282,8 +266,7 @@ def _tests(found: lib.verdict.Comparison) -> dict[str, dict[str, Any]]:
     """Return a comparison under the stable keys of ``ringtrue compare --json``."""
     keys = ("a", "b", "diff", "p", "p_adjusted", "wins", "ties", "losses")
     return {
-        name: {**{key: getattr(one, key) for key in keys}, "ci": [one.low, one.high], "verdict": one.word}
-        for name, one in found.measures.items()
+        name: {**show.pick(one, *keys), "ci": [one.low, one.high], "verdict": one.word} for name, one in found.measures.items()
     }
 
 

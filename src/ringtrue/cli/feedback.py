@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json as json_module
 from collections import Counter
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Since, StoreOptions, Until, Who, command_group, moment, person
+from ringtrue.cli.options import StoreOptions, Who, Window, command_group, moment, person, utc_now
 from ringtrue.cli.search import opened
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 
 app = command_group("Record clicks and other signals, and derive judgments.")
+Minutes = Annotated[float, typer.Option(help="How long after a search an event still counts towards it, in minutes.")]
 
 
 @app.command()
@@ -32,7 +35,7 @@ def add(
     at: Annotated[str | None, typer.Option(help="When; now unless given.")] = None,
     seconds: Annotated[float | None, typer.Option(help="How long a dwell took.")] = None,
     event_id: Annotated[str | None, typer.Option("--id", help="An id of your own: the same event is then kept once.")] = None,
-    window: Annotated[float, typer.Option(help="How long after a search an event still counts towards it, in minutes.")] = 30.0,
+    window: Minutes = 30.0,
     options: StoreOptions,
 ) -> None:
     """Add one event and link it to the search that showed the item.
@@ -45,7 +48,7 @@ def add(
         event_id or lib.log.event_name(f"{session} {item}"),
         event_type,  # type: ignore[arg-type]  # checked before it is written
         session,
-        lib.store.timestamp(at or datetime.now(UTC)),
+        lib.store.timestamp(at or utc_now()),
         project=options.project,
         query_id=query,
         item_id=item,
@@ -73,8 +76,7 @@ def add(
 def list_events(
     *,
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
-    since: Since = None,
-    until: Until = None,
+    window: Window,
     event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type.")] = None,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only of this session.")] = None,
     query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id.")] = None,
@@ -86,20 +88,10 @@ def list_events(
     Example: ringtrue feedback list --session s-17 --json
     """
     for name in event_type or ():
-        if name not in get_args(lib.answers.EventType):
-            raise InputError(f"there is no event type '{name}'; did you mean {nearest(name, get_args(lib.answers.EventType))}?")
-    now = datetime.now(UTC)
+        check_choice(name, get_args(lib.answers.EventType), f"there is no event type '{name}'")
+    chosen: dict[str, Any] = {"session_id": session, "query_ids": query, "kinds": event_type, **window.of(utc_now())}
     with options.existing_with_data() as opened:
-        found = opened.feedback(
-            project=options.project,
-            since=moment(since, now),
-            until=moment(until, now),
-            session_id=session,
-            query_ids=query,
-            kinds=event_type,  # type: ignore[arg-type]  # checked above
-            limit=count,
-            newest=True,
-        )
+        found = opened.feedback(project=options.project, limit=count, newest=True, **chosen)
     show.end_if_json(options.json, {"project": options.project, "events": found})
     rows = [
         [
@@ -125,10 +117,7 @@ def judgments(
     Example: ringtrue feedback judgments --source implicit
     Example: ringtrue feedback judgments --item faq-12 --json
     """
-    if source is not None and source not in get_args(lib.answers.JudgmentSource):
-        raise InputError(
-            f"there is no source '{source}'; did you mean {nearest(source, get_args(lib.answers.JudgmentSource))}?"
-        )
+    check_choice(source, get_args(lib.answers.JudgmentSource), f"there is no source '{source}'")
     with options.existing_with_data() as opened:
         found = opened.judgments(project=options.project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
     wanted = [one for one in found if item is None or one.item_id == item]
@@ -149,11 +138,10 @@ def judgments(
 @app.command()
 def derive(
     *,
-    since: Since = None,
-    until: Until = None,
+    between: Window,
     retriever: Annotated[str | None, typer.Option(help="Only searches answered by this one (a prefix), or newest.")] = None,
     mixed: Annotated[str, typer.Option(help="If several retrievers or settings answered: refuse, separate, pool.")] = "refuse",
-    window: Annotated[float, typer.Option(help="How long after a search an event still counts towards it, in minutes.")] = 30.0,
+    window: Minutes = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     options: StoreOptions,
 ) -> None:
@@ -164,20 +152,15 @@ def derive(
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
     """
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.existing() as opened:
+        chosen: dict[str, Any] = {"retriever": retriever, "mixed": mixed, "dry_run": dry_run, **between.of(now)}
         found = lib.feedback.derive_into(
-            opened,
-            now=lib.store.timestamp(now),
-            project=options.project,
-            since=moment(since, now),
-            until=moment(until, now),
-            retriever=retriever,
-            mixed=mixed,  # type: ignore[arg-type]  # checked there
-            window=timedelta(minutes=window),
-            dry_run=dry_run,
+            opened, now=lib.store.timestamp(now), project=options.project, window=timedelta(minutes=window), **chosen
         )
-    show.end_if_json(options.json, as_record(found, dry_run=dry_run))
+    record = {"dry_run": dry_run, "judgments": len(found.judgments), "unknown": len(found.unknown)}
+    record |= show.pick(found, "by_source", "left", "searches", "queries", "variants")
+    show.end_if_json(options.json, {**record, "examination": found.examinations})
     done = "would be written" if dry_run else "written"
     print(f"{len(found.judgments)} judgments {done}, from {found.searches} searches of {found.queries} different queries")
     if found.judgments:
@@ -198,8 +181,7 @@ def derive(
 @app.command()
 def learn(
     *,
-    since: Since = None,
-    until: Until = None,
+    window: Window,
     folder: Annotated[
         Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; its created_at tells the items' age.")
     ] = None,
@@ -214,14 +196,13 @@ def learn(
     Example: ringtrue feedback learn --since 7d --dry-run
     Example: ringtrue feedback learn --since 7d --in .ringtrue/index
     """
-    now = datetime.now(UTC)
-    facts = _facts(folder)
-    with options.existing() as opened:
+    now = utc_now()
+    facts = {} if folder is None else opened(folder).metadata()
+    with options.existing() as store:
         lessons = lib.feedback.learn_from_log(
-            opened,
+            store,
             now=now,
-            since=moment(since, now),
-            until=moment(until, now),
+            **window.of(now),
             created_at=lambda item_id: _date(facts.get(item_id, {}).get("created_at")),
             own_phrases=lambda item_id: _texts(facts.get(item_id, {}).get("triggers")),
             project=options.project,
@@ -253,27 +234,21 @@ def phrases(
     Example: ringtrue feedback phrases
     Example: ringtrue feedback phrases --audit
     """
-    with options.existing() as opened:
-        if history:
-            entries = lib.feedback.trigger_log(opened, project=options.project)
-        else:
-            found = lib.feedback.standing_phrases(opened, now=datetime.now(UTC), project=options.project)
     if history:
+        with options.existing() as opened:
+            entries = lib.feedback.trigger_log(opened, project=options.project)
         show.end_if_json(options.json, {"entries": entries})
         cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
         show.table(["time (UTC)", "", "item", "phrases", "who"], cells, text_columns=5)
         return
-    show.end_if_json(options.json, {
-            "phrases": [
-                {**show.plain(one.phrase), "state": one.state, "called": one.rehearsal.called, "chosen": one.rehearsal.chosen}
-                for one in found
-            ]
-        })  # fmt: skip
-    rows = [
-        [one.phrase.item_id, one.phrase.phrase, one.state, one.phrase.learned_at[:10], one.phrase.confirmed_at[:10],
-         one.rehearsal.called, one.rehearsal.chosen]
-        for one in found
-    ]  # fmt: skip
+    with options.existing() as opened:
+        found = lib.feedback.standing_phrases(opened, now=utc_now(), project=options.project)
+    listed = [{**show.plain(one.phrase), "state": one.state, **show.pick(one.rehearsal, "called", "chosen")} for one in found]
+    show.end_if_json(options.json, {"phrases": listed})
+    rows = []
+    for one in found:
+        days = [at[:10] for at in (one.phrase.learned_at, one.phrase.confirmed_at)]
+        rows.append([one.phrase.item_id, one.phrase.phrase, one.state, *days, one.rehearsal.called, one.rehearsal.chosen])
     show.table(["item", "phrase", "state", "learned", "confirmed", "called", "chosen"], rows, text_columns=5)
 
 
@@ -296,7 +271,7 @@ def rollback(
     """
     if everything == bool(item or phrase or since):
         raise InputError("say what to take back: --item, --phrase or --since, or --all without them")
-    now = datetime.now(UTC)
+    now = utc_now()
     start = moment(since, now)
     with options.existing() as opened:
         entries = lib.feedback.roll_back_triggers(
@@ -321,12 +296,6 @@ def _worded(detail: Mapping[str, Any]) -> str:
     return ", ".join(detail["phrases"]) + f" ({detail['why']})" if "phrases" in detail else str(detail.get("phrase", ""))
 
 
-def _facts(folder: Path | None) -> Mapping[str, Mapping[str, Any]]:
-    if folder is None:
-        return {}
-    return opened(folder).metadata()
-
-
 def _date(value: Any) -> str | None:
     """Return the date of a document, None if it has none; raises InputError for an invalid date."""
     return None if value is None else lib.store.timestamp(value if isinstance(value, datetime) else str(value))
@@ -336,12 +305,103 @@ def _texts(value: Any) -> list[str]:
     return [] if value is None else [value] if isinstance(value, str) else [str(text) for text in value]
 
 
-def as_record(found: lib.feedback.Derived, *, dry_run: bool) -> dict[str, Any]:
-    """Return what was derived as the JSON object has it."""
-    return {
-        "dry_run": dry_run,
-        "judgments": len(found.judgments),
-        "unknown": len(found.unknown),
-        **show.pick(found, "by_source", "left", "searches", "queries", "variants"),
-        "examination": found.examinations,
-    }
+LISTED = 50
+DERIVED = ("re_search_rate", "selected_rate", "turns_per_search")
+
+
+def sessions_command(
+    *,
+    window: Window,
+    outcomes: Annotated[Path | None, typer.Option(help="How tasks ended, JSON lines: session_id, learning_index …")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Judgments behind the mean RR; default: manual.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals.")] = 0,
+    options: StoreOptions,
+) -> None:
+    """Summarise sessions and how their tasks ended.
+
+    Shows how searches correlate with the outcome of tasks. Outcomes come from the store (`ringtrue memory sync` puts those
+    of the agent memory there) and from --outcomes, which wins.
+
+    Example: ringtrue sessions --since 7d
+    Example: ringtrue sessions --outcomes tasks.jsonl --json
+    """
+    import numpy as np
+
+    sources: list[Any] = source or ["manual"]
+    for name in sources:
+        check_choice(name, get_args(lib.answers.JudgmentSource), f"there is no source '{name}'")
+    given = [] if outcomes is None else read_outcomes(outcomes)
+    ends = window.of(utc_now())
+    with options.existing() as opened:
+        searches = opened.queries(project=options.project, **ends)
+        events = opened.feedback(project=options.project, **ends)
+        judged = [one for name in sources for one in opened.judgments(project=options.project, source=name)]
+        stored = lib.feedback.stored_outcomes(opened, project=options.project, since=ends["since"])
+    told = {one.session_id for one in given}
+    known = [*given, *(one for one in stored if one.session_id not in told)]
+    found = lib.feedback.session_summaries(searches, events, judgments=judged, outcomes=known)
+    related = lib.feedback.correlations(found, rng=np.random.default_rng(seed))
+    strangers = sorted(told - {one.session_id for one in found})
+    rows = [{**asdict(one), **show.pick(one, *DERIVED)} for one in found]
+    show.end_if_json(options.json, {"sessions": rows, "correlations": related, "outcomes_without_session": strangers})
+    _print_sessions(found, related, project=options.project)
+    if strangers:
+        belong = show.counted(len(strangers), "outcome belongs", "outcomes belong")
+        show.note(f"{belong} to no session of this window: {', '.join(strangers[:5])}")
+    if set(sources) & {"implicit", "validated"}:
+        show.note("implicit and validated judgments come from sessions like these: the mean RR then says where people chose")
+    if len({variant for one in found for variant in one.variants}) > 1:
+        show.note("several retrievers or flag settings answered in this window; --since separates before from after")
+
+
+def _print_sessions(
+    found: Sequence[lib.feedback.SessionSummary], related: Sequence[lib.feedback.Correlation], *, project: str
+) -> None:
+    """Print a line per session, and how their figures go with outcomes."""
+    rows: list[list[object]] = []
+    for one in found[-LISTED:]:
+        learned = None if one.outcome is None else one.outcome.learning_index
+        counts = [one.session_id, one.started_at[:16], one.queries, one.selected, one.validated]
+        rates = [show.number(one.re_search_rate, 2), one.items_accessed, show.number(one.turns_per_search, 2)]
+        rows.append(
+            [*counts, *rates, show.number(one.duration_minutes, 1), show.number(one.mean_rr, 3), show.number(learned, 2)]
+        )
+    headers = ["session", "started", "searches", "selected", "validated", "re-search", "items", "turns/search", "minutes"]
+    if rows:
+        show.table([*headers, "mean RR", "learning"], rows, text_columns=2)
+    else:
+        show.note(f"project '{project}' has no session in this window")
+    if len(found) > LISTED:
+        show.note(f"the newest {LISTED} of {len(found)} sessions are listed; --json has all")
+    cells = []
+    for pair in related:
+        interval = pair.why if pair.low is None else f"{show.number(pair.low, 2)} to {show.number(pair.high, 2)}"
+        cells.append([pair.quality, pair.outcome, pair.sessions, show.number(pair.rho, 2), interval])
+    if cells:
+        print()
+        show.table(["search", "outcome", "sessions", "rho", "95 % interval"], cells, text_columns=2)
+
+
+def read_outcomes(path: Path) -> list[lib.feedback.TaskOutcome]:
+    """Return the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
+
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            row = json_module.loads(line)
+        except ValueError as problem:
+            raise InputError(f"{place}: not JSON: {problem}; write one object on each line") from problem
+        if not isinstance(row, dict) or not isinstance(row.get("session_id"), str):
+            raise InputError(f"{place}: has no session_id; write {{'session_id': 's-1', 'learning_index': 0.4}}")
+        try:
+            found.append(
+                lib.feedback.TaskOutcome(
+                    row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in lib.feedback.OUTCOMES)
+                )
+            )
+        except InputError as problem:
+            raise InputError(f"{place}: {problem}") from None
+    return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import StoreOptions, Who, command_group, has_store, person
+from ringtrue.cli.options import StoreOptions, Who, command_group, has_store, person, utc_now
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError
 
 app = command_group("Roll features out in stages, guarded by evidence.")
@@ -40,24 +39,24 @@ def set_flag(
     """
     if stage_hours is not None and stage_hours < 0:
         raise InputError(f"--stage-hours {stage_hours:g} is no time; write hours from 0")
-    facts = {"measure": None if measure is None else str(lib.measures.Measure.parse(measure)), "stage_hours": stage_hours}
-    given: dict[str, Any] = {
-        "rollout": rollout, "state": state, "shadow": shadow, "min_samples": min_samples, "graduation_threshold": threshold,
-        "description": description,
-    }  # fmt: skip
-    changes = {field: value for field, value in given.items() if value is not None}
+    facts = _given(measure=None if measure is None else str(lib.measures.Measure.parse(measure)), stage_hours=stage_hours)
+    changes = _given(rollout=rollout, state=state, shadow=shadow, min_samples=min_samples, description=description)
+    changes |= _given(graduation_threshold=threshold)
     with options.open() as opened:
         old = opened.flag(name, project=options.project)
-        chosen = {field: value for field, value in facts.items() if value is not None}
-        if chosen:
-            changes["metadata"] = {**(old.metadata if old is not None else {}), **chosen}
+        if facts:
+            changes["metadata"] = {**(old.metadata if old is not None else {}), **facts}
         flag = lib.rollout.change_flag(
-            opened, name, who=person(who), now=datetime.now(UTC), why=why, project=options.project, **changes
+            opened, name, who=person(who), now=utc_now(), why=why, project=options.project, **changes
         )
     show.end_if_json(options.json, {"flag": flag, "before": old})
     before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
     print(f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}")
     _note_override(name)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @app.command("list")
@@ -82,28 +81,21 @@ def list_flags(
             flags = opened.flags(project=options.project)
     known = {flag.name for flag in flags}
     shown = [*flags, *lib.rollout.only_forced(flags, forced, project=options.project)]
-    listed = {
-        flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)} for flag in shown
-    }
+    more = {flag.name: {"preset": flag.name not in known, "override": forced.get(flag.name)} for flag in shown}
+    listed = {flag.name: {**show.plain(flag), **more[flag.name]} for flag in shown}
     show.end_if_json(options.json, {"flags": listed, **({"audit": trail} if audit is not None else {})})
     if audit is not None:
-        rows = [[entry.at, entry.who, _change(entry.detail), entry.detail.get("why", "")] for entry in trail]
-        show.table(["at", "who", "change", "why"], rows, text_columns=4)
+        changes = [[entry.at, entry.who, _change(entry.detail), entry.detail.get("why", "")] for entry in trail]
+        show.table(["at", "who", "change", "why"], changes, text_columns=4)
         return
     if not shown:
         show.note(f"project '{options.project}' has no flag; create one: ringtrue flag set NAME")
         return
-    rows = [
-        [
-            flag.name,
-            flag.state if flag.name in known else "not set",
-            "on" if flag.shadow else "off",
-            f"{flag.rollout:g} %" + (f" (environment: {forced[flag.name]:g} %)" if flag.name in forced else ""),
-            flag.min_samples,
-            f"{flag.graduation_threshold:g}",
-        ]
-        for flag in shown
-    ]
+    rows: list[list[object]] = []
+    for flag in shown:
+        state, shadow = flag.state if flag.name in known else "not set", "on" if flag.shadow else "off"
+        share = f"{flag.rollout:g} %" + (f" (environment: {forced[flag.name]:g} %)" if flag.name in forced else "")
+        rows.append([flag.name, state, shadow, share, flag.min_samples, f"{flag.graduation_threshold:g}"])
     show.table(["flag", "state", "shadow", "rollout", "min samples", "threshold"], rows, text_columns=3)
 
 
@@ -128,19 +120,18 @@ def graduate(
         raise InputError("name one flag, or say --all")
     if breach and name is None:
         raise InputError("--breach is about one flag; name it")
-    now, found = datetime.now(UTC), tuple(breach or ())
-    decisions = []
+    now, found = utc_now(), tuple(breach or ())
+
+    def decided(store: lib.store.Store, one: str) -> lib.rollout.Decision:
+        if not dry_run:
+            return lib.rollout.step(store, one, now=now, who=person(who), breaches=found, project=options.project)
+        flag = lib.rollout.existing_flag(store, one, project=options.project)
+        return lib.rollout.decide(flag, lib.rollout.gather(store, flag, now=now, breaches=found), now)
+
     with options.existing() as opened:
         flags = opened.flags(project=options.project)
         names = [name] if name is not None else [flag.name for flag in flags if flag.state in ("running", "paused")]
-        for one in names:
-            if dry_run:
-                flag = lib.rollout.existing_flag(opened, one, project=options.project)
-                decisions.append(lib.rollout.decide(flag, lib.rollout.gather(opened, flag, now=now, breaches=found), now))
-            else:
-                decisions.append(
-                    lib.rollout.step(opened, one, now=now, who=person(who), breaches=found, project=options.project)
-                )
+        decisions = [decided(opened, one) for one in names]
     if options.json:
         show.as_json({"decisions": {decision.before.name: _facts(decision) for decision in decisions}, "dry_run": dry_run})
     elif not decisions:
@@ -149,8 +140,7 @@ def graduate(
         print("\n\n".join(lib.rollout.explain(decision) for decision in decisions))
     actions = {decision.action for decision in decisions}
     code = REGRESSION if actions & {"rollback", "reject"} else UNDECIDED if "wait" in actions else OK
-    if code != OK:
-        raise typer.Exit(code)
+    show.end_with(code)
 
 
 @app.command()
@@ -168,9 +158,7 @@ def rollback(
     if not why.strip():
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
     with options.existing() as opened:
-        flag = lib.rollout.roll_back(
-            opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=options.project
-        )
+        flag = lib.rollout.roll_back(opened, name, now=utc_now(), who=person(who), why=why.strip(), project=options.project)
     show.end_if_json(options.json, {"flag": flag})
     print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
     _note_override(name)

@@ -11,12 +11,11 @@ import typer
 
 from ringtrue.brief import shell_word
 from ringtrue.cli import lib, show
-from ringtrue.cli.golden_make import bootstrap_command, refresh_command
+from ringtrue.cli.golden_make import bootstrap_command, refresh_command, validate_command
 from ringtrue.cli.options import Json, Overwrite, Source, check_new, columns_of, command_group
 from ringtrue.cli.score import judgments_in
 from ringtrue.cli.search import progress_bar
-from ringtrue.cli.validate import validate_command
-from ringtrue.errors import REGRESSION, CannotDecide, InputError, nearest
+from ringtrue.errors import REGRESSION, CannotDecide, InputError, check_choice
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.connectors.base import Connector
@@ -33,10 +32,8 @@ def list_sets(json: Json = False) -> None:
     Example: ringtrue golden list
     """
     sets = [lib.golden.load(name) for name in lib.golden.shipped()]
-    show.end_if_json(
-        json,
-        {"sets": [{"id": s.id, "version": s.version, "documents": len(s.documents), "queries": len(s.queries)} for s in sets]},
-    )
+    counts = {one.id: {"documents": len(one.documents), "queries": len(one.queries)} for one in sets}
+    show.end_if_json(json, {"sets": [{**show.pick(one, "id", "version"), **counts[one.id]} for one in sets]})
     rows = [[s.id, s.version, s.profile, len(s.documents), len(s.queries), len(s.judgments)] for s in sets]
     show.table(["set", "version", "profile", "documents", "queries", "judgments"], rows, text_columns=3)
 
@@ -60,13 +57,10 @@ def show_set(
     golden = lib.golden.load(source)
     by_id = {item.doc_id: item for item in golden.documents}
     if document is not None:
-        if document not in by_id:
-            raise InputError(f"golden set '{golden.id}' has no document '{document}'; did you mean {nearest(document, by_id)}?")
+        check_choice(document, by_id, f"golden set '{golden.id}' has no document '{document}'")
         found = by_id[document]
-        if json:
-            show.as_json(found)
-        else:
-            print(f"{found.doc_id}  {found.title}\n{dict(found.metadata)}\n\n{found.text}")
+        show.end_if_json(json, found)
+        print(f"{found.doc_id}  {found.title}\n{dict(found.metadata)}\n\n{found.text}")
         return
     if query is not None:
         asked = golden.query(query)
@@ -76,6 +70,10 @@ def show_set(
         titles = [[j.grade, j.doc_id, by_id[j.doc_id].title if j.doc_id in by_id else "(not in the corpus)"] for j in judged]
         show.table(["grade", "document", "title"], titles, text_columns=3)
         return
+    slices = {
+        field: dict(sorted(Counter(lib.golden.slice_of(one, field) for one in golden.queries).items()))
+        for field in lib.golden.slice_fields(golden)
+    }
     facts: dict[str, Any] = {
         "id": golden.id,
         "version": lib.golden.version_name(golden),
@@ -87,7 +85,7 @@ def show_set(
         "relevance_threshold": golden.relevance_threshold,
         "scale": list(golden.scale),
         "scope": golden.scope,
-        "slices": {field: _count(golden.queries, field) for field in lib.golden.slice_fields(golden)},
+        "slices": slices,
         "provisional": golden.provisional,
         "reviewed": golden.reviewed,
     }
@@ -95,10 +93,6 @@ def show_set(
     for key, value in facts.items():
         if value not in (None, "", {}):
             print(f"{key.replace('_', ' '):<20} {_facts_line(value)}")
-
-
-def _count(queries: Any, field: str) -> dict[str, int]:
-    return dict(sorted(Counter(lib.golden.slice_of(query, field) for query in queries).items()))
 
 
 def _facts_line(value: Any) -> str:
@@ -126,19 +120,15 @@ def diff(
             ids = getattr(changes, kind)
             if ids:
                 print(f"{what} {kind}: {len(ids)}: {', '.join(ids[:10])}{' …' if len(ids) > 10 else ''}")
-    for kind, judgments in (
-        ("added", found.judgments_added),
-        ("removed", found.judgments_removed),
-        ("changed", found.judgments_changed),
-    ):
+    for kind in ("added", "removed", "changed"):
+        judgments = getattr(found, f"judgments_{kind}")
         if judgments:
             print(f"judgments {kind}: {len(judgments)}")
-            for change in judgments[:20]:
-                by = f" by {change.by}" if change.by else ""
-                same = " (its source or notes changed)" if change.old == change.new else ""
-                print(f"  {change.query_id} {change.doc_id}: {_grade(change.old)} → {_grade(change.new)}{by}{same}")
-            if len(judgments) > 20:
-                print(f"  … and {len(judgments) - 20} more (--json lists all)")
+        for change in judgments[:20]:
+            by = f" by {change.by}" if change.by else ""
+            same = " (its source or notes changed)" if change.old == change.new else ""
+            print(f"  {change.query_id} {change.doc_id}: {_grade(change.old)} → {_grade(change.new)}{by}{same}")
+        show.more(len(judgments) - 20, indent="  ")
     for name, (before, after) in found.fields.items():
         print(f"{name}: {before!r} → {after!r}")
     print(f"suggested version step: {found.suggested} ({found.reason})")
@@ -166,23 +156,20 @@ def split(
     tuning, held = lib.golden.split(lib.golden.load(source), held_out=held_out, by=by, seed=seed)
     leaks = lib.golden.leakage(tuning, held)
     files = {"tuning": out / "tuning.json", "held_out": out / "held-out.json"}
-    lost = {
-        name: lib.golden.save(part, files[name], overwrite=overwrite) for name, part in (("tuning", tuning), ("held_out", held))
-    }
+    parts = {"tuning": tuning, "held_out": held}
+    lost = {name: lib.golden.save(part, files[name], overwrite=overwrite) for name, part in parts.items()}
     ledger = out / lib.golden.LEDGER
     looked = lib.golden.looks(ledger) if ledger.exists() else 0
-    sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
+    sizes = {name: len(part.queries) for name, part in parts.items()}
     show.end_if_json(json, {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
-    print(f"{show.counted(len(tuning.queries), 'query')} to tune on: {files['tuning']}")
-    print(
-        f"{show.counted(len(held.queries), 'query')} held out:   {files['held_out']} (looked at {show.counted(looked, 'time')})"
-    )
+    print(f"{show.counted(sizes['tuning'], 'query')} to tune on: {files['tuning']}")
+    times = show.counted(looked, "time")
+    print(f"{show.counted(sizes['held_out'], 'query')} held out:   {files['held_out']} (looked at {times})")
     if not held.queries:
         show.note("nothing was held out: the set is too small for that share")
     for leak in leaks:
         show.note(f"query '{leak.held_out}' held out is nearly '{leak.tuning}' in tuning (similarity {leak.similarity:.2f})")
-    for loss in lost["tuning"]:
-        show.note(f"the files cannot hold: {loss}")
+    show.notes(f"the files cannot hold: {loss}" for loss in lost["tuning"])
 
 
 @app.command()
@@ -208,15 +195,12 @@ def plan(
             raise CannotDecide(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
     found = lib.golden.plan(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
     show.end_if_json(json, found)
-    print(
-        f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
-        f"{show.counted(found.overall.needed, 'query is', 'queries are')} needed."
-    )
+    needed = show.counted(found.overall.needed, "query is", "queries are")
+    test = f"sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test"
+    print(f"For a difference of {difference:g} ({test}) {needed} needed.")
     sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
-    show.table(
-        ["part", "queries", "detects from", "more needed"],
-        [[name, size.queries, show.number(size.detectable, 4), size.more] for name, size in sizes.items()],
-    )
+    rows = [[name, size.queries, show.number(size.detectable, 4), size.more] for name, size in sizes.items()]
+    show.table(["part", "queries", "detects from", "more needed"], rows)
     if found.unjudged:
         print("\nUnjudged documents that could change the comparison most:")
         candidates = [
@@ -224,8 +208,7 @@ def plan(
             for c in found.unjudged[:20]
         ]
         show.table(["query", "document", "ranks", "weight"], candidates, text_columns=3)
-        if len(found.unjudged) > 20:
-            print(f"… and {len(found.unjudged) - 20} more (--json lists all)")
+        show.more(len(found.unjudged) - 20)
 
 
 @app.command()
@@ -253,8 +236,7 @@ def convert(
     lost = lib.golden.save(lib.golden.load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
     show.end_if_json(json, {"written": target, "lost": lost})
     print(f"written: {target}")
-    for loss in lost:
-        show.note(f"the format cannot hold: {loss}")
+    show.notes(f"the format cannot hold: {loss}" for loss in lost)
 
 
 app.command("bootstrap")(bootstrap_command)
@@ -284,26 +266,22 @@ def ingest(
     if remove:
         with progress_bar("removing", len(golden.documents)) as step:
             count = lib.run.remove_planted(system, golden, tenant=tenant, prefix=prefix, progress=step)
-        if json:
-            show.as_json({"system": system.name, "documents": len(golden.documents), "removed": count, "tenant": tenant})
-        else:
-            print(f"{show.counted(count, 'document')} of {golden.id} removed from {system.name}")
+        record = {"system": system.name, "documents": len(golden.documents), "removed": count, "tenant": tenant}
+        show.end_if_json(json, record)
+        print(f"{show.counted(count, 'document')} of {golden.id} removed from {system.name}")
         return
     with progress_bar("writing", len(golden.documents)) as step:
         done = lib.run.plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
     show.end_if_json(json, {**show.plain(done), "removed": 0})
+    counts = f"{show.counted(done.written, 'document')} written, {done.unchanged} unchanged, {done.searchable} searchable"
+    named = f"--golden {shell_word(source)} --retriever {shell_word(into)} --id-pattern {shlex.quote(done.id_pattern)}"
+    removing = f"{shell_word(source)} --into {shell_word(into)}"
+    removing += f" --tenant {shell_word(tenant)}" if tenant is not None else ""
+    removing += f" --prefix {shell_word(prefix)}" if prefix != "golden" else ""
     print(
-        f"{done.system}: {show.counted(done.written, 'document')} "
-        f"written, {done.unchanged} unchanged, {done.searchable} searchable"
+        f"{done.system}: {counts}\ntheir ids there begin with {done.namespace}, so evaluate with\n  ringtrue eval {named}\n"
+        f"and remove them with\n  ringtrue golden ingest {removing} --remove"
     )
-    options = [f"--into {shell_word(into)}"]
-    options += [f"--tenant {shell_word(tenant)}"] if tenant is not None else []
-    options += [f"--prefix {shell_word(prefix)}"] if prefix != "golden" else []
-    print(f"their ids there begin with {done.namespace}, so evaluate with")
-    named = f"--golden {shell_word(source)} --retriever {shell_word(into)}"
-    print(f"  ringtrue eval {named} --id-pattern {shlex.quote(done.id_pattern)}")
-    print("and remove them with")
-    print(f"  ringtrue golden ingest {shell_word(source)} {' '.join(options)} --remove")
 
 
 def _connected(text: str) -> Connector:
@@ -346,10 +324,8 @@ def pool(
         lib.formats.write_rows(("query_id", "doc_id"), pairs, out, "csv")
     record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
     show.end_if_json(json, {**record, "contributions": found.contributions, "warnings": found.warnings})
-    print(
-        f"{show.counted(len(found), 'pair')} in the pool "
-        f"of depth {depth}, {len(pairs)} of them to judge" + (f": {out}" if out else "")
-    )
+    place = f": {out}" if out else ""
+    print(f"{show.counted(len(found), 'pair')} in the pool of depth {depth}, {len(pairs)} of them to judge{place}")
     rows = [[c.run, c.total, c.unique, show.number(c.unjudged_share, 3)] for c in found.contributions]
     show.table(["run", "documents", "only here", "unjudged share"], rows)
     show.notes(found.warnings)
@@ -392,7 +368,6 @@ def agreement(
             raise CannotDecide(f"{message}; judge pairs of different relevance by all raters")
         show.note(message)
     elif check and not found[0].coefficient > minimum:
-        show.note(
-            f"{found[0].name} is {show.number(found[0].coefficient, 3)}, not above {minimum:g}: settle the disagreements first"
-        )
+        value = show.number(found[0].coefficient, 3)
+        show.note(f"{found[0].name} is {value}, not above {minimum:g}: settle the disagreements first")
         raise typer.Exit(REGRESSION)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Overwrite, StoreOptions
+from ringtrue.cli.options import Json, Overwrite, StoreOptions, utc_now
+from ringtrue.cli.search import note_skipped
 from ringtrue.config import cache_folder
-from ringtrue.errors import REGRESSION, CannotDecide, InputError, nearest
+from ringtrue.errors import BAD_INPUT, OK, REGRESSION, CannotDecide, InputError, nearest
 from ringtrue.traffic import marked
 
 Method = Annotated[
@@ -72,55 +73,64 @@ def bootstrap_command(
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
     documents = _documents(source)
     there = lib.golden.load(out) if out.exists() else None
-    form = _format_for(out, to)
-    today = datetime.now(UTC).date().isoformat()
+    today = utc_now().date().isoformat()
     if method == "names":
-        _bootstrap_names(documents, there, out, form, today=today, json=options.json)
+        made = lib.golden.known_item(documents, existing=there, created_at=today)
+        notes = _keep(made.golden, out, to)
+        show.end_if_json(
+            options.json, {"written": out, "queries": made.written, **show.pick(made, "kept", "unnamed", "shared")}
+        )
+        _show_names(made, out)
+        show.notes(notes)
         return
     base = there or lib.records.GoldenSet(
         out.stem, "0.1.0", (), (), documents, description=lib.golden.CONFIRM, created_at=today, profile="test-set"
     )
     if method == "generated":
-        rows, facts, notes = _generated(documents, base, llm=llm, count=count)
+        rows = _generated(documents, base, llm=llm, count=count)
     elif method == "queries":
-        rows, facts, notes = _listed(queries, out)
+        rows = _listed(queries, out)
     else:
-        rows, facts, notes = _from_store(method, citations, options)
-    _bootstrap_rows(documents, base, rows, method, (out, form), facts=facts, notes=notes, json=options.json)
+        rows = _from_store(method, citations, options)
+    _bootstrap_rows(documents, base, rows, method, out, to, json=options.json)
 
 
-def _format_for(out: Path, said: str | None) -> str | None:
-    """Return the format to write: what was said, else that of the JSON lines there or the seed's; None goes by the ending."""
-    if said is not None or out.suffix != ".jsonl":
-        return said
+@dataclass(frozen=True)
+class _QueryRows:
+    """Queries for a set, what ``--json`` tells of them, and what a person should know."""
 
-    return lib.golden.detect(out)[0] if out.exists() else "gold-jsonl"
+    rows: Sequence[lib.golden.Row]
+    facts: dict[str, Any]
+    notes: list[str]
 
 
 def _keep(golden: lib.records.GoldenSet, out: Path, form: str | None) -> list[str]:
-    """Write the set and return what is to be said of it: what its format cannot hold, and how to confirm judgments."""
+    """Write the set and return what is to be said of it: what its format cannot hold, and how to confirm judgments.
 
+    Unless a format is given, JSON lines keep theirs or get the seed's; other files go by their ending.
+    """
+    if form is None and out.suffix == ".jsonl":
+        form = lib.golden.detect(out)[0] if out.exists() else "gold-jsonl"
     lost = lib.golden.save(golden, out, format=form, overwrite=True)
     notes = [f"{out} cannot hold {'; '.join(lost)}; to keep it, write a .json file or, with --format, a folder"] * bool(lost)
     return notes + [lib.golden.CONFIRM] * bool(golden.judgments and golden.provisional)
 
 
-def _listed(queries: Path | None, out: Path) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
+def _listed(queries: Path | None, out: Path) -> _QueryRows:
     """Return the queries of a list as rows without judgments, and what to do about that."""
-
     if queries is None:
         raise InputError("--from queries needs a list of queries; add --queries FILE")
     found, unused = lib.formats.read_query_list(queries)
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for one in found:
-        counts[one.text] = counts.get(one.text, 0) + one.count
+        counts[one.text] += one.count
     rows = [lib.golden.Row(text, {}, {"count": count} if count > 1 else {}) for text, count in counts.items()]
     notes = [f"ignored columns: {', '.join(unused)}"] * bool(unused)
     notes.append(
         f"these queries have no judgments yet; have people judge what your search finds: ringtrue search --queries {out} "
         f"--run found.run, then ringtrue review add {out} --run found.run"
     )
-    return rows, {"listed": sum(counts.values())}, notes
+    return _QueryRows(rows, {"listed": counts.total()}, notes)
 
 
 def _documents(source: str) -> tuple[lib.records.Document, ...]:
@@ -135,52 +145,28 @@ def _documents(source: str) -> tuple[lib.records.Document, ...]:
 
     skipped: list[Skipped] = []
     documents = tuple(find([source]).documents(Fields(), skipped=skipped.append))
-    for item in skipped[:10]:
-        show.note(f"skipped {item}")
-    if len(skipped) > 10:
-        show.note(f"skipped {len(skipped) - 10} more")
+    note_skipped(skipped)
     if not documents:
         raise InputError(f"{source}: has no documents to make queries from; name a corpus, such as corpus.jsonl or a folder")
     return documents
 
 
-def _bootstrap_names(
-    documents: Sequence[lib.records.Document],
-    existing: lib.records.GoldenSet | None,
-    out: Path,
-    form: str | None,
-    *,
-    today: str,
-    json: bool,
-) -> None:
-    made = lib.golden.known_item(documents, existing=existing, created_at=today)
-    notes = _keep(made.golden, out, form)
-    show.end_if_json(
-        json, {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
-    )
+def _show_names(made: Any, out: Path) -> None:
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{provisional}")
     if made.unnamed:
         show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
     for together in made.shared[:10]:
         show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
-    show.notes(notes)
 
 
 def _generated(
     documents: Sequence[lib.records.Document], base: lib.records.GoldenSet, *, llm: str | None, count: int
-) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
+) -> _QueryRows:
     """Return the rows of generated queries, what is to be known of them, and what went wrong."""
-    generator: lib.golden.Generator = lib.golden.OfflineGenerator(documents)
-    if llm is not None:
-        generator = lib.review.LlmGenerator(llm)
+    generator = lib.golden.OfflineGenerator(documents) if llm is None else lib.review.LlmGenerator(llm)
     made = lib.golden.generate(documents, generator, count=count)
-    facts = {
-        "generator": made.generator,
-        "overlap": {"mean": made.mean_overlap, "largest": made.largest_overlap, "limit": made.limit},
-        "refused": made.refused,
-        "without": made.without,
-    }
+    overlap = {"mean": made.mean_overlap, "largest": made.largest_overlap, "limit": made.limit}
     notes = []
     if made.refused:
         shown = made.refused[0]
@@ -188,12 +174,11 @@ def _generated(
         notes.append(f"{len(made.refused)} queries were refused, like '{shown.text:.60}' for '{shown.doc_id}' ({share} shared)")
     if made.without:
         notes.append(f"{show.counted(len(made.without), 'document')} got no query: {', '.join(made.without[:5])}")
-    return made.rows(base.scale[1]), facts, notes
+    facts = {"overlap": overlap, **show.pick(made, "generator", "refused", "without")}
+    return _QueryRows(made.rows(base.scale[1]), facts, notes)
 
 
-def _from_store(
-    method: str, citations: Path | None, options: StoreOptions
-) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
+def _from_store(method: str, citations: Path | None, options: StoreOptions) -> _QueryRows:
     """Return the rows that logged searches make with citations or feedback, what is known of them, and what is missing."""
     from ringtrue.review import from_log as harvest
 
@@ -201,39 +186,32 @@ def _from_store(
         if method == "feedback":
             implied = harvest.implied(opened, project=options.project, allowed=harvest.screen())
             left = {"judged_by_people": implied.human, "unknown_searches": implied.unknown, "screened": implied.screened}
-            facts: dict[str, Any] = {"signals": implied.judgments, **left}
             notes = [f"{value} signals left out: {name.replace('_', ' ')}" for name, value in left.items() if value]
-            return implied.rows, facts, notes
+            return _QueryRows(implied.rows, {"signals": implied.judgments, **left}, notes)
         told = (
             lib.golden.read_citations(citations)
             if citations is not None
             else harvest.citations(opened, project=options.project)
         )
         found = lib.golden.cited(harvest.searches(opened, project=options.project), told, screen=harvest.screen())
-    facts = {"citations": len(told), "searches": found.searches, "unseen": found.unseen, "screened": found.screened}
-    notes = [f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}"] * bool(
-        found.unseen
-    )
-    return found.rows, facts, notes + [f"{found.screened} searches hold personal data and were left out"] * bool(found.screened)
+    notes = []
+    if found.unseen:
+        notes.append(f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}")
+    if found.screened:
+        notes.append(f"{found.screened} searches hold personal data and were left out")
+    return _QueryRows(found.rows, {"citations": len(told), **show.pick(found, "searches", "unseen", "screened")}, notes)
 
 
 def _bootstrap_rows(
-    documents: Sequence[lib.records.Document],
-    base: lib.records.GoldenSet,
-    rows: Sequence[lib.golden.Row],
-    method: str,
-    to: tuple[Path, str | None],
-    *,
-    facts: dict[str, Any],
-    notes: list[str],
-    json: bool,
-) -> None:
-    out, form = to
+    documents: Sequence[lib.records.Document], base: lib.records.GoldenSet, given: _QueryRows, method: str,
+    out: Path, form: str | None, *, json: bool,
+) -> None:  # fmt: skip
+    facts, notes = given.facts, given.notes
     source, prefix = METHODS[method]
     known = {document.doc_id for document in (*base.documents, *documents)}
     # A judgment of a document that the set does not have would break its own rules.
-    here = [replace(row, grades={doc: grade for doc, grade in row.grades.items() if doc in known}) for row in rows]
-    strange = sum(len(row.grades) for row in rows) - sum(len(row.grades) for row in here)
+    here = [replace(row, grades={doc: grade for doc, grade in row.grades.items() if doc in known}) for row in given.rows]
+    strange = sum(len(row.grades) for row in given.rows) - sum(len(row.grades) for row in here)
     kept = [row for row in here if row.grades or method == "queries"]
     made = lib.golden.rewrite(base, kept, source=source, prefix=prefix, documents=documents)
     if not made.golden.queries:
@@ -288,19 +266,18 @@ def refresh_command(
     """
     from ringtrue.review import refresh as steps
 
-    golden, by = lib.golden.load(source), cast("lib.golden.Rule", rule)
+    golden = lib.golden.load(source)
     if out is not None:
         lib.golden.require_version(out)
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.existing() as opened:
         if out is None:
             searched = _searched(golden, retriever) if retriever else None
             again = (lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None
             using = steps.Harvest(weeks=weeks, count=count, again=again, depth=depth, wanted=reviewers)
+            proposing: dict[str, Any] = {"now": now, "who": who, "first": first, "using": using, "project": options.project}
             with marked("evaluation", whole_process=True):
-                situation = steps.propose_from_log(
-                    opened, golden, now=now, who=who, first=first, using=using, project=options.project
-                )
+                situation = steps.propose_from_log(opened, golden, **proposing)
             silent = _give_texts(opened, situation, searched, options.project)
             _show_situation(situation, golden.id, weeks=weeks, silent=silent, json=options.json)
             return
@@ -308,33 +285,21 @@ def refresh_command(
         proposal = steps.open_proposal(opened, base, project=options.project)
         if proposal is None:
             raise CannotDecide(f"no refresh of '{base.id}' {base.version} was proposed; run the command without --out first")
-        made = steps.finish(
-            opened,
-            proposal,
-            base,
-            minimum=minimum,
-            rule=by,
-            adjudicator=adjudicator,
-            project=options.project,
-        )
+        how: dict[str, Any] = {"rule": rule, "adjudicator": adjudicator, "project": options.project}
+        made = steps.finish(opened, proposal, base, minimum=minimum, **how)
         lost: Sequence[str] = ()
         if made.golden is not None:
             lost = _save(made.golden, out, overwrite=overwrite)
             # Marked only now: after a crash the same pairs make the same version again.
-            steps.released(
-                opened, proposal, base, made.golden, now=now, who=who, rule=by, adjudicator=adjudicator, project=options.project
-            )
+            steps.released(opened, proposal, base, made.golden, now=now, who=who, **how)
     _show_finished(made, proposal, out, lost, minimum=minimum, json=options.json)
 
 
 def _save(golden: lib.records.GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
     """Write a version; a file that holds this very version already may be written again, so that a re-run is no error."""
     if out.exists() and not overwrite:
-        there = lib.golden.load(out)
-        overwrite = (lib.golden.version_name(there), lib.golden.content_hash(there)) == (
-            lib.golden.version_name(golden),
-            lib.golden.content_hash(golden),
-        )
+        same = {(lib.golden.version_name(one), lib.golden.content_hash(one)) for one in (lib.golden.load(out), golden)}
+        overwrite = len(same) == 1
     return lib.golden.save(golden, out, overwrite=overwrite)
 
 
@@ -352,6 +317,7 @@ def _give_texts(
 
 def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
+    new = [(query, question) for query, question in zip(proposal.new, proposal.questions, strict=True)]
     show.end_if_json(
         json,
         {
@@ -360,8 +326,8 @@ def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silen
             **show.pick(found, "proposed_now", "age_days", "coverage", "warnings"),
             **show.pick(progress, "pairs", "judged", "rejected", "waiting"),
             "new": [
-                {"query_id": query.query_id, "text": query.text, "intent": question.intent, "asked": question.count}
-                for query, question in zip(proposal.new, proposal.questions, strict=True)
+                {**show.pick(query, "query_id", "text"), "intent": question.intent, "asked": question.count}
+                for query, question in new
             ],
             "without_text": silent,
             "log": {**show.pick(asked, "searches", "screened", "empty"), "questions": len(asked.questions)},
@@ -375,10 +341,7 @@ def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silen
     if found.age_days is not None:
         print(f"'{name}' is {show.counted(found.age_days, 'day')} old")
     print(f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}")
-    rows = [
-        [query.query_id, question.intent, query.text, question.count]
-        for query, question in zip(proposal.new, proposal.questions, strict=True)
-    ]
+    rows = [[query.query_id, question.intent, query.text, question.count] for query, question in new]
     show.table(["query", "intent", "text", "asked"], rows, text_columns=3)
     if proposal.retire:
         print(f"may go for them: {', '.join(proposal.retire)}")
@@ -402,41 +365,79 @@ def _show_finished(
     made: lib.golden.Refreshed, proposal: lib.golden.Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool
 ) -> None:
     """Show what became of a refresh; exits 1 if it was refused."""
-    from ringtrue.cli.review import print_disputes
+    from ringtrue.cli.review import print_agreement, print_disputes
 
     differing = lib.review.disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
     version = None if made.golden is None else lib.golden.version_name(made.golden)
     if json:
-        show.as_json(
-            {
-                "written": None if made.golden is None else out,
-                "version": version,
-                "refused": made.refused or None,
-                **show.pick(made, "agreement", "added", "retired", "left_out"),
-                "minimum": minimum,
-                "disputes": differing,
-                "lost": lost,
-            }
-        )
+        record = {"written": None if made.golden is None else out, "version": version, "refused": made.refused or None}
+        record |= show.pick(made, "agreement", "added", "retired", "left_out")
+        show.as_json({**record, "minimum": minimum, "disputes": differing, "lost": lost})
     else:
-        found = made.agreement
-        print(
-            f"{found.name} of {found.raters} reviewers over "
-            f"{show.counted(found.items, 'pair')}: {show.number(found.coefficient, 3)}"
-        )
+        print_agreement(made.agreement)
         if differing:
             print_disputes(differing, most=None if made.refused else 10)
         if made.golden is not None:
-            print(
-                f"{version} written to {out}: {show.counted(len(made.added), 'query', 'queries')} new, {len(made.retired)} gone"
-            )
+            print(f"{version} written to {out}: {show.counted(len(made.added), 'query')} new, {len(made.retired)} gone")
             if made.left_out:
                 show.note(f"{len(made.left_out)} new queries had no relevant document and were left out: {made.left_out[0]}")
-            for loss in lost:
-                show.note(f"the file cannot hold: {loss}")
+            show.notes(f"the file cannot hold: {loss}" for loss in lost)
     if made.refused:
         show.note(
             f"refused: {made.refused}; talk the disputes over, judge them again (ringtrue review judge KEY GRADE --reviewer "
             "NAME), and run this again"
         )
         raise typer.Exit(REGRESSION)
+
+
+def validate_command(
+    sources: Annotated[list[str], typer.Argument(metavar="SET...", help="Files, folders or shipped names.")],
+    minimum_documents: Annotated[int, typer.Option(min=0, help="Fewest documents a set should have.")] = 50,
+    minimum_queries: Annotated[int, typer.Option(min=1, help="Fewest queries a set should have.")] = 20,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
+    json: Json = False,
+) -> None:
+    """Check a golden set against every rule of its profile and list all problems at once. Exit code 2 when there is an error.
+
+    Example: ringtrue golden validate hotel my-set.yaml
+    """
+    reports = {
+        source: lib.golden.validate_file(
+            lib.golden.locate(source), minimum_documents=minimum_documents, minimum_queries=minimum_queries
+        )
+        for source in sources
+    }
+    if json:
+        problems = [{"set": name, **show.plain(problem)} for name, report in reports.items() for problem in report.problems]
+        figures = {name: report.figures for name, report in reports.items()}
+        told = {"profiles": {name: r.profile for name, r in reports.items()}, "notes": {n: r.notes for n, r in reports.items()}}
+        show.as_json({"problems": problems, "figures": figures, **told})
+    else:
+        for name, report in reports.items():
+            print_report(name, report, strict=strict)
+    show.end_with(BAD_INPUT if any(not report.ok or (strict and report.problems) for report in reports.values()) else OK)
+
+
+def print_report(name: str, report: lib.golden.Report, *, strict: bool = False) -> None:
+    """Print what validation found."""
+    figures = report.figures
+    verdict = "passes with warnings" if report.warnings else "passes"
+    if not report.ok or (strict and report.problems):
+        verdict = "fails" if not report.ok else "fails (--strict: warnings count)"
+    print(f"{name}: {verdict} (profile {report.profile}, {len(report.rules)} rules)")
+    if figures:
+        negative = f", {figures['negative_queries']} of them negative" if figures["negative_queries"] else ""
+        print(f"  {figures['documents']} documents, {figures['queries']} queries{negative}, {figures['judgments']} judgments")
+        print(
+            f"  relevant per query {show.number(figures['relevant_per_query'], 2)} (grade ≥ {figures['relevance_threshold']}), "
+            f"best P@5 reachable {show.number(figures['p5_reachable'], 2)}"
+        )
+        mean = f"{show.number(figures['overlap_mean'], 2)} on average" if figures["documents"] else "not known (no documents)"
+        named = " (a document's name may be its query here)" if report.profile == "known-item" else ""
+        overlap = f"lexical overlap of queries with their answers {mean}"
+        print(f"  {overlap}, {figures['copied_queries']} copied queries{named}")
+        print(f"  {figures['reviewed']}")
+        if figures["judgments"] and set(figures["sources"]) == {"(none)"} and name not in lib.golden.shipped():
+            print(f"  if people made them, say so: {report.how_to_confirm}")
+    for line in (*report.notes, *report.problems):
+        print(f"  {line}")

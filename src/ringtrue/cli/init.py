@@ -43,58 +43,55 @@ def init_command(
     Example: ringtrue init --yes --ci both --dir my-search
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
-    said = lib.ci.Start()
-    if not (yes or json):
-        said = _asked(said, search=search, where=where, name=name, serve=serve, question=question, ci=ci)
-    given = {"search": search, "where": where, "name": name, "serve": serve, "question": question, "forges": ci}
-    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-    start = replace(said, **changes)
+    said = {"search": search, "where": where, "name": name, "serve": serve, "question": question, "forges": ci}
+    given: dict[str, Any] = {field: value for field, value in said.items() if value is not None}
+    start = replace(lib.ci.Start() if yes or json else _asked(lib.ci.Start(), given), **given)
     folder.mkdir(parents=True, exist_ok=True)
     with chdir(folder):  # documents are called by their paths from here, today and in CI
-        documents = _documents_at(start)
-        function = _function_at(start)
-        samples = (
-            f"sample-{lib.ci.SAMPLE}" if Path(lib.ci.SAMPLE).exists() else lib.ci.SAMPLE
-        )  # never among documents of the user's own
-        probed = _probed(start) if start.search == "http" else ""
-        source = installed_source()
-        texts = lib.ci.starter(
-            start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
-        )
-        block = lib.ci.connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
-        completed = bool(block) and not overwrite and lib.ci.complete(Path("ringtrue.toml"), block)
-        done = lib.ci.write_new(texts, Path(), overwrite=overwrite)
-        missing = _missing_lines(done.left)
-        block = block if "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8") else ""
-        indexed = _ingest(start) if start.search == "documents" else 0
-    commands = _next(start, function)
-    record = {"folder": folder, "written": done.written, "left": done.left, "completed": completed, "paste": block}
-    show.end_if_json(json, record | {"indexed": indexed, "next": commands})
-    for file in done.written:
+        record, notes = _started(start, overwrite=overwrite)
+    show.end_if_json(json, {"folder": folder, **record})
+    for file in record["written"]:
         print(f"wrote {folder / file}")
-    for file in done.left:
-        changed = completed and file == "ringtrue.toml"
-        print(
-            f"completed [connections.search] in {folder / file}"
-            if changed
-            else f"left  {folder / file} as it is (--overwrite replaces it)"
-        )
-    if block:
-        print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{block}")
-    show.notes(missing)
+    for file in record["left"]:
+        if record["completed"] and file == "ringtrue.toml":
+            print(f"completed [connections.search] in {folder / file}")
+        else:
+            print(f"left  {folder / file} as it is (--overwrite replaces it)")
+    if record["paste"]:
+        print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{record['paste']}")
+    show.notes(notes)
+    print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
+    for number, command in enumerate(record["next"], 1):
+        print(f"  {number}. {command}")
+
+
+def _started(start: lib.ci.Start, *, overwrite: bool) -> tuple[dict[str, Any], list[str]]:
+    """Write the files into the current folder and index documents; return what ``--json`` tells of it, and what to note."""
+    documents, function, source = _documents_at(start), _function_at(start), installed_source()
+    # Samples never come among documents of the user's own.
+    samples = f"sample-{lib.ci.SAMPLE}" if Path(lib.ci.SAMPLE).exists() else lib.ci.SAMPLE
+    probed = _probed(start) if start.search == "http" else ""
+    texts = lib.ci.starter(
+        start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
+    )
+    block = lib.ci.connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
+    completed = bool(block) and not overwrite and lib.ci.complete(Path("ringtrue.toml"), block)
+    done = lib.ci.write_new(texts, Path(), overwrite=overwrite)
+    notes = _missing_lines(done.left)
+    pasted = "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8")
+    indexed = _ingest(start) if start.search == "documents" else 0
     if start.forges != "none" and source.local:
-        show.note(
+        notes.append(
             f"the pipeline cannot install Ringtrue from {source.where}; "
             "set its variable RINGTRUE_SOURCE to a Git URL, a wheel or a folder of this repository"
         )
     if start.forges != "none" and start.search == "http" and not start.serve:
-        show.note("the pipeline does not start your search; if CI cannot reach it, set serve under [ci] in ringtrue.toml")
+        notes.append("the pipeline does not start your search; if CI cannot reach it, set serve under [ci] in ringtrue.toml")
     if start.serve and "{port}" not in start.serve:
-        show.note("serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT")
-    _say_what_it_is(start, documents, indexed, function=function, samples=samples)
-    print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
-    for number, command in enumerate(commands, 1):
-        print(f"  {number}. {command}")
+        notes.append("serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT")
+    notes.append(_what_it_is(start, documents, indexed, function=function, samples=samples))
+    record = {"written": done.written, "left": done.left, "completed": completed, "paste": block if pasted else ""}
+    return record | {"indexed": indexed, "next": _next(start, function)}, notes
 
 
 def _missing_lines(left: Sequence[str]) -> list[str]:
@@ -140,38 +137,30 @@ def _access(start: lib.ci.Start) -> dict[str, Any]:
     return {name: settings[name] for name in lib.ci.ACCESS if name in settings}
 
 
-def _asked(
-    start: lib.ci.Start,
-    *,
-    search: str | None,
-    where: str | None,
-    name: str | None,
-    serve: str | None,
-    question: str | None,
-    ci: str | None,
-) -> lib.ci.Start:
+def _asked(start: lib.ci.Start, given: Mapping[str, Any]) -> lib.ci.Start:
     """Return the answers to the questions whose answers are not given; raises InputError if nobody answers."""
 
-    def ask(given: str | None, field: str, words: str, default: str | None) -> lib.ci.Start:
-        while given is None:
-            answer: dict[str, Any] = {field: str(typer.prompt(words, default=default, err=True)).strip()}
+    def ask(field: str, words: str, default: str | None) -> lib.ci.Start:
+        answer = {field: given.get(field)}
+        while answer[field] is None:
+            answer[field] = str(typer.prompt(words, default=default, err=True)).strip()
             try:
-                return replace(start, **answer)
+                return replace(start, **answer)  # type: ignore[arg-type]  # one of its fields
             except InputError as problem:  # a slip of the pen is no reason to begin again
                 typer.echo(str(problem), err=True)
-        said: dict[str, Any] = {field: given}
-        return replace(start, **said)
+                answer[field] = None
+        return replace(start, **answer)  # type: ignore[arg-type]
 
     kinds = f"What do you search: documents in a folder, or a system ({', '.join(lib.ci.PLACES)})?"
     try:
-        start = ask(search, "search", kinds, start.search)
-        start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
+        start = ask("search", kinds, start.search)
+        start = ask("where", "Where is it (folder, address, function)?", start.place)
         if start.search == "http":
             if "?" not in start.place:
-                start = ask(question, "question", "Which query has results, to detect the settings?", None)
-            start = ask(serve, "serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
-        start = ask(name, "name", "What shall the golden set be called?", start.name)
-        start = ask(ci, "forges", f"CI files ({', '.join(lib.ci.FORGES)})?", start.forges)
+                start = ask("question", "Which query has results, to detect the settings?", None)
+            start = ask("serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
+        start = ask("name", "What shall the golden set be called?", start.name)
+        start = ask("forges", f"CI files ({', '.join(lib.ci.FORGES)})?", start.forges)
     except typer.Abort:
         raise InputError(
             "the questions were not answered; run with --yes, or give --search, --where, --question, --serve, --name and --ci"
@@ -184,11 +173,8 @@ def _documents_at(start: lib.ci.Start) -> list[lib.records.Document] | None:
     from ringtrue.retrieve.sources import read_documents
 
     place = Path(start.place)
-    if start.search != "documents" or not place.exists():
-        return None
-    if place.is_dir() and not any(place.iterdir()):
-        return None
-    return list(read_documents(place))
+    empty = not place.exists() or (place.is_dir() and not any(place.iterdir()))
+    return None if start.search != "documents" or empty else list(read_documents(place))
 
 
 def _function_at(start: lib.ci.Start) -> Literal["missing", "here", "installed"]:
@@ -221,20 +207,18 @@ def _ingest(start: lib.ci.Start) -> int:
     return len(collection)
 
 
-def _say_what_it_is(
+def _what_it_is(
     start: lib.ci.Start, documents: list[lib.records.Document] | None, indexed: int, *, function: str, samples: str
-) -> None:
+) -> str:
+    """Return what the user should replace by their own."""
     if start.search == "python" and function == "missing":
-        show.note(f"{start.module}, {samples}/ and {start.golden} are samples; put your own search and queries in their place")
-    elif start.search != "documents":
-        show.note(f"the queries in {start.golden} are examples; replace them before any number means anything")
-    elif documents is None:
-        show.note(f"{start.place}/ and {start.golden} are samples ({indexed} documents); replace them by your own")
-    else:
-        show.note(
-            f"{start.golden} is provisional: the names of documents in {start.place} as queries; "
-            "replace them by what your users ask"
-        )
+        return f"{start.module}, {samples}/ and {start.golden} are samples; put your own search and queries in their place"
+    if start.search != "documents":
+        return f"the queries in {start.golden} are examples; replace them before any number means anything"
+    if documents is None:
+        return f"{start.place}/ and {start.golden} are samples ({indexed} documents); replace them by your own"
+    names = f"the names of documents in {start.place} as queries"
+    return f"{start.golden} is provisional: {names}; replace them by what your users ask"
 
 
 def _next(start: lib.ci.Start, function: str) -> list[str]:

@@ -3,71 +3,34 @@
 ``lib.golden.load(…)`` is ``ringtrue.golden.load(…)``.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ringtrue import (
-        answers as answers,
+        answers,
+        ci,
+        experiment,
+        feedback,
+        formats,
+        golden,
+        log,
+        measures,
+        records,
+        report,
+        retrieve,
+        review,
+        rollout,
+        run,
+        service,
+        spec,
+        stats,
+        store,
+        testing,
+        verdict,
     )
-    from ringtrue import (
-        ci as ci,
-    )
-    from ringtrue import (
-        experiment as experiment,
-    )
-    from ringtrue import (
-        feedback as feedback,
-    )
-    from ringtrue import (
-        formats as formats,
-    )
-    from ringtrue import (
-        golden as golden,
-    )
-    from ringtrue import (
-        log as log,
-    )
-    from ringtrue import (
-        measures as measures,
-    )
-    from ringtrue import (
-        records as records,
-    )
-    from ringtrue import (
-        report as report,
-    )
-    from ringtrue import (
-        retrieve as retrieve,
-    )
-    from ringtrue import (
-        review as review,
-    )
-    from ringtrue import (
-        rollout as rollout,
-    )
-    from ringtrue import (
-        run as run,
-    )
-    from ringtrue import (
-        service as service,
-    )
-    from ringtrue import (
-        spec as spec,
-    )
-    from ringtrue import (
-        stats as stats,
-    )
-    from ringtrue import (
-        store as store,
-    )
-    from ringtrue import (
-        testing as testing,
-    )
-    from ringtrue import (
-        verdict as verdict,
-    )
+
+    __all__ = ["answers", "ci", "experiment", "feedback", "formats", "golden", "log", "measures", "records"]
+    __all__ += ["report", "retrieve", "review", "rollout", "run", "service", "spec", "stats", "store", "testing", "verdict"]
 else:
     from importlib import import_module
 

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, columns_of, command_group, moment
-from ringtrue.errors import InputError, nearest
+from ringtrue.cli.options import (
+    AGO,
+    UNITS,
+    Json,
+    Since,
+    StoreOptions,
+    StoreUrl,
+    Until,
+    Window,
+    columns_of,
+    command_group,
+    moment,
+    utc_now,
+)
+from ringtrue.errors import InputError, check_choice, nearest
 from ringtrue.traffic import KINDS, kind_of
 
 if TYPE_CHECKING:
@@ -51,19 +64,16 @@ def tail(
     chosen: dict[str, Any] = {"project": options.project, "tool": tool, "session_id": session, "traffic": _traffic(traffic)}
     with options.existing_with_data() as opened:
         found = opened.queries(**chosen, limit=count, newest=True)
-        if not follow:
-            if options.json:
-                show.as_json({"project": options.project, "searches": found})
-            else:
-                _print(found)
-                if not found:
-                    show.note(f"no {traffic} search of project '{options.project}' is logged; --traffic all shows every search")
+        if follow:
+            for row in _following(opened, found, **chosen):
+                print(lib.log.line_of(row) if options.json else "  ".join(_cells_of(row)), flush=True)
             return
-        for row in _following(opened, found, **chosen):
-            if options.json:
-                _json_line(row)
-            else:
-                _print([row], header=False)
+    show.end_if_json(options.json, {"project": options.project, "searches": found})
+    headers = ["time (UTC)", "tool", "session", "query", "first results", "results", "ms"]
+    if found:
+        show.table(headers, map(_cells_of, found), text_columns=5)
+    else:
+        show.note(f"no {traffic} search of project '{options.project}' is logged; --traffic all shows every search")
 
 
 @app.command()
@@ -82,25 +92,21 @@ def stats(
     Example: ringtrue log stats --since 24h
     Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
     """
-    start, end = _window(since, until)
+    start, end = moment(since, utc_now()), moment(until, utc_now())
+    chosen: dict[str, Any] = {"project": options.project, "tool": tool, "traffic": _traffic(traffic)}
     with options.existing_with_data() as opened:
-        rows = lib.log.queries_of(opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
-        found = lib.log.log_figures(rows)
-        ever = opened.count_queries(project=options.project, tool=tool, traffic=_traffic(traffic))
+        found = lib.log.log_figures(lib.log.queries_of(opened, since=start, until=end, **chosen))
+        ever = opened.count_queries(**chosen)
         missing = lib.log.losses(opened, project=options.project, since=start)
         folder = lib.log.log_folder(opened)
     now, ended = lib.log.living(folder) if folder is not None else ([], [])
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
     unreported = sum(sum(counts.untold.values()) for counts in now)
-    show.end_if_json(options.json, {
-            "project": options.project, "traffic": traffic, "since": start, "until": end,
-            "first": found.first, "last": found.last, "total": found.total, "tools": found.tools, "intents": found.intents,
-            "missing": missing,
-            "processes": {
-                "logging": len(now), "waiting": waiting, "dropped_or_refused_since": unreported,
-                "ended_unsettled": len(ended), "unsettled": unsettled,
-            },
-        })  # fmt: skip
+    processes = {"logging": len(now), "waiting": waiting, "dropped_or_refused_since": unreported}
+    processes |= {"ended_unsettled": len(ended), "unsettled": unsettled}
+    record = {"project": options.project, "traffic": traffic, "since": start, "until": end, "missing": missing}
+    figures = show.pick(found, "first", "last", "total", "tools", "intents")
+    show.end_if_json(options.json, {**record, **figures, "processes": processes})
     more = "; --since takes a longer time" if found.total.searches < ever else ""
     print(f"{_span(since, start, end)}: {found.total.searches:,} of {ever:,} searches{more}")
     table = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
@@ -108,24 +114,19 @@ def stats(
     show.table(headers, table)
     if found.intents:
         show.table(["intent", "searches"], [[name, f"{count:,}"] for name, count in found.intents.items()])
-    print(
-        f"missing from the log: {missing.total:,} ({missing.lost:,} lost with a process, {missing.dropped:,} dropped, "
-        f"{missing.refused:,} refused)"
-    )
+    causes = f"{missing.lost:,} lost with a process, {missing.dropped:,} dropped, {missing.refused:,} refused"
+    print(f"missing from the log: {missing.total:,} ({causes})")
     for why, number in missing.reasons.items():
         print(f"  refused, {why}: {number:,}")
     if now:
-        print(
-            f"{len(now)} processes log from this machine; {waiting:,} events wait, {unreported:,} were dropped or refused since"
-        )
+        waits = f"{waiting:,} events wait, {unreported:,} were dropped or refused since"
+        print(f"{len(now)} processes log from this machine; {waits}")
     if ended:
-        show.note(
-            f"{len(ended)} processes ended without closing; up to {unsettled:,} events are lost, the next start settles it"
-        )
-    if found.total.searches and found.total.with_proxy < found.total.searches - found.total.errors:
-        show.note(
-            f"the proxy is known for {found.total.with_proxy:,} of {found.total.searches:,} searches: scores in [0, 1] only"
-        )
+        lost = f"up to {unsettled:,} events are lost, the next start settles it"
+        show.note(f"{len(ended)} processes ended without closing; {lost}")
+    total = found.total
+    if total.searches and total.with_proxy < total.searches - total.errors:
+        show.note(f"the proxy is known for {total.with_proxy:,} of {total.searches:,} searches: scores in [0, 1] only")
 
 
 @app.command("import")
@@ -147,8 +148,7 @@ def import_command(
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
-    if source not in lib.log.SOURCES:
-        raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, lib.log.SOURCES)}?")
+    check_choice(source, lib.log.SOURCES, f"there is no kind of log '{source}'")
     actions = {**lib.log.ACTIONS, **dict(map(_action, action or ()))}
     with options.open() as opened:
         found = lib.log.import_files(
@@ -156,7 +156,7 @@ def import_command(
             files,
             cleaner=lib.log.Redactor(kinds=()) if raw else lib.log.Redactor(),
             project=options.project,
-            source=source,
+            source=source,  # type: ignore[arg-type]  # checked above
             actions=actions,
             columns=columns_of(columns),
         )
@@ -173,8 +173,7 @@ def export(
     *,
     file: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .csv or .parquet.")],
     what: Annotated[str, typer.Option(help="queries or feedback.")] = "queries",
-    since: Since = None,
-    until: Until = None,
+    window: Window,
     tool: Tool = None,
     traffic: Whose = "user",
     options: StoreOptions,
@@ -184,17 +183,13 @@ def export(
     Example: ringtrue log export searches.jsonl --since 30d
     Example: ringtrue log export feedback.parquet --what feedback
     """
-    if what not in ("queries", "feedback"):
-        raise InputError(f"cannot export '{what}'; did you mean {nearest(what, ['queries', 'feedback'])}?")
-    start, end = _window(since, until)
+    check_choice(what, ("queries", "feedback"), f"cannot export '{what}'")
+    ends = window.of(utc_now())
     with options.existing() as opened:
+        rows: Iterable[Any] = opened.feedback(project=options.project, **ends) if what == "feedback" else ()
         if what == "queries":
-            rows = lib.log.queries_of(
-                opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic)
-            )
-            count = lib.log.export_rows(rows, file)
-        else:
-            count = lib.log.export_rows(opened.feedback(project=options.project, since=start, until=end), file)
+            rows = lib.log.queries_of(opened, project=options.project, tool=tool, traffic=_traffic(traffic), **ends)
+        count = lib.log.export_rows(rows, file)
     show.end_if_json(options.json, {"file": file, "rows": count})
     print(f"{show.counted(count, 'row')} written to {file}")
 
@@ -230,7 +225,7 @@ def _following(store: lib.store.Store, found: list[lib.store.LoggedQuery], **cho
     seen = {row.query_id: row.created_at for row in found}
     while True:
         time.sleep(PAUSE)
-        since = (datetime.now(UTC) - timedelta(seconds=OVERLAP)).isoformat()
+        since = (utc_now() - timedelta(seconds=OVERLAP)).isoformat()
         for row in store.queries(**chosen, since=since):
             if row.query_id not in seen:
                 seen[row.query_id] = row.created_at
@@ -238,28 +233,12 @@ def _following(store: lib.store.Store, found: list[lib.store.LoggedQuery], **cho
         seen = {query_id: at for query_id, at in seen.items() if at >= since[:19]}
 
 
-def _print(rows: list[lib.store.LoggedQuery], *, header: bool = True) -> None:
-    cells = [
-        [
-            row.created_at[:19].replace("T", " "),
-            row.tool_name,
-            row.session_id or "—",
-            show.short(row.query),
-            ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if row.result_count is None else "nothing found"))[:40],
-            "—" if row.result_count is None else str(row.result_count),
-            show.number(row.total_latency_ms, 1),
-        ]
-        for row in rows
-    ]
-    if header and cells:
-        show.table(["time (UTC)", "tool", "session", "query", "first results", "results", "ms"], cells, text_columns=5)
-    else:
-        for line in cells:
-            print("  ".join(line), flush=True)
-
-
-def _json_line(row: lib.store.LoggedQuery) -> None:
-    print(lib.log.line_of(row), flush=True)
+def _cells_of(row: lib.store.LoggedQuery) -> list[str]:
+    """Return the cells of a search in the table of the last ones."""
+    count = "—" if row.result_count is None else str(row.result_count)
+    results = ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if row.result_count is None else "nothing found"))[:40]
+    asked = [row.created_at[:19].replace("T", " "), row.tool_name, row.session_id or "—", show.short(row.query)]
+    return [*asked, results, count, show.number(row.total_latency_ms, 1)]
 
 
 def _cells(part: lib.log.Figures) -> list[str]:
@@ -275,11 +254,6 @@ def _span(since: str | None, start: str | None, end: str | None) -> str:
         return f"last {ago[1]} {UNITS[ago[2]]}"
     first, last = (at and at[:16].replace("T", " ") for at in (start, end))
     return f"from {first or 'the beginning'} to {f'{last} UTC' if last else 'now'}"
-
-
-def _window(since: str | None, until: str | None) -> tuple[str | None, str | None]:
-    now = datetime.now(UTC)
-    return moment(since, now), moment(until, now)
 
 
 def _action(text: str) -> tuple[str, lib.answers.EventType]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.lazy import lazy_group
+from ringtrue.cli.options import utc_now
+from ringtrue.config import environment_without_tokens
 from ringtrue.errors import InputError, MissingInput
-
-if TYPE_CHECKING:
-    from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.files import IN_PROJECT, find_root
+from ringtrue.memory.hook.guard import lines_of, title_of
+from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.settings import Settings, read_settings
 
 COMMANDS = {
     "add": "memory_keep:add_command",
@@ -25,15 +27,15 @@ COMMANDS = {
     "archive": "memory_keep:archive_command",
     "supersede": "memory_keep:supersede_command",
     "link": "memory_keep:link_command",
-    "import": "memory_move:import_command",
-    "export": "memory_move:export_command",
-    "doctor": "memory_doctor:doctor_command",
-    "hook": "memory_hook:hook_command",
-    "mcp": "memory_mcp:mcp_command",
-    "install": "memory_install:install_command",
-    "uninstall": "memory_install:uninstall_command",
-    "sync": "memory_sync:sync_command",
-    "bench": "memory_bench:bench_command",
+    "import": "memory_keep:import_command",
+    "export": "memory_keep:export_command",
+    "doctor": "memory_health:doctor_command",
+    "hook": "memory_hosts:hook_command",
+    "mcp": "memory_hosts:mcp_command",
+    "install": "memory_hosts:install_command",
+    "uninstall": "memory_hosts:uninstall_command",
+    "sync": "memory_health:sync_command",
+    "bench": "memory_health:bench_command",
 }
 """Every command in the order of the help, with its file here and its function."""
 
@@ -57,8 +59,6 @@ Redact = Annotated[bool, typer.Option("--redact", help="Replace keys, tokens and
 
 def found_root(given: Path | None) -> str:
     """Return the memory folder; raises MissingInput if there is none."""
-    from ringtrue.config import environment_without_tokens
-    from ringtrue.memory.hook.files import IN_PROJECT, find_root
 
     root = str(given.expanduser().absolute()) if given is not None else find_root(str(Path.cwd()), environment_without_tokens())
     if root is None:
@@ -72,8 +72,6 @@ def found_root(given: Path | None) -> str:
 
 def usual_root(given: Path | None) -> Path:
     """Return the memory folder that is given, else the project's, whether it is there yet or not."""
-    from ringtrue.config import environment_without_tokens
-    from ringtrue.memory.hook.files import IN_PROJECT, find_root
 
     if given is not None:
         return given.expanduser().absolute()
@@ -93,12 +91,11 @@ def made_root(given: Path | None) -> str:
 
 def stamp() -> str:
     """Return the present time as memories write it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def settings_of(root: str) -> Any:
+def settings_of(root: str) -> Settings:
     """Return the settings of a folder; what is wrong in them is said aloud once."""
-    from ringtrue.memory.hook.settings import read_settings
 
     settings, faults = read_settings(root)
     show.notes(faults)
@@ -110,22 +107,8 @@ def brief(memory: Memory, root: str) -> dict[str, Any]:
     return {
         **show.pick(memory, "id", "category", "status", "tier", "updated_at", "path", "source"),
         "title": title_of(memory),
-        "tags": tags_of(memory),
+        "tags": lines_of(memory.tags),
     }
-
-
-def title_of(memory: Memory) -> str:
-    """Return a title that is safe to print: a memory may hold anything, codes that move the cursor and secrets included."""
-    from ringtrue.memory.hook.guard import clean_title, hide_secrets
-
-    return hide_secrets(clean_title(memory.title)) or memory.id
-
-
-def tags_of(memory: Memory) -> list[str]:
-    """Return the tags as they are safe to print; a hundred at most."""
-    from ringtrue.memory.hook.guard import clean_title, hide_secrets
-
-    return [clean for tag in memory.tags[:100] if (clean := hide_secrets(clean_title(tag)))]
 
 
 def printable(text: object) -> str:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json as json_text
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +16,17 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.memory import Redact, Root, brief, found_root, made_root, pairs_given, place_of, settings_of, stamp
 from ringtrue.cli.options import Json
-from ringtrue.errors import InputError, nearest
+from ringtrue.config import environment_without_tokens
+from ringtrue.errors import OK, REGRESSION, InputError, check_choice, nearest
+from ringtrue.memory import editing
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.memory import TIERS, Memory, as_record
+from ringtrue.memory.hook.settings import Settings
 
 if TYPE_CHECKING:
-    from ringtrue.memory.hook.memory import Memory
-    from ringtrue.memory.hook.settings import Settings
+    from ringtrue.memory.importers import ImportResult
     from ringtrue.memory.pairs import Pair
+
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Set = Annotated[
@@ -48,9 +59,7 @@ def add_command(
     Example: ringtrue memory add runbook "Redis is full" --set 'steps=["raise maxmemory", "drain the queue"]' --tag redis
     Example: ringtrue memory add --record memory.json
     """
-    from ringtrue.memory.editing import add, draft
-    from ringtrue.memory.hook.memory import TIERS
-    from ringtrue.memory.prebuild import make_ready
+    from ringtrue.memory.engine import make_ready
 
     if record is not None:
         if any(one for one in (category, title, text, set_, tag, trigger, file, tier, memory_id)):
@@ -62,17 +71,16 @@ def add_command(
         values = pairs_given(set_)
         for name, items in (("tags", tag), ("trigger_phrases", trigger), ("related_files", file)):
             if items:
-                values[name] = _as_list(items)
+                values[name] = json_text.dumps(items)
         if tier is not None:
-            if tier not in TIERS:
-                raise InputError(f"--tier is {tier!r}; did you mean {nearest(tier, TIERS)}?")
+            check_choice(tier, TIERS, f"--tier is {tier!r}")
             values["importance_tier"] = tier
-        said = _stdin() if text == "-" else text or ""
-        made = draft(category=category, title=title, text=said, memory_id=memory_id, values=values, now=stamp())
+        said = sys.stdin.read().strip() if text == "-" else text or ""
+        made = editing.draft(category=category, title=title, text=said, memory_id=memory_id, values=values, now=stamp())
         if memory_id is None:
             del made["id"]  # made again from the title that is stored, which may have had a secret in it
     folder = made_root(root)
-    memory = add(folder, made, redact=redact)
+    memory = editing.add(folder, made, redact=redact)
     settings = settings_of(folder)
     alike = _alike(folder, memory, settings)
     make_ready(folder)
@@ -86,19 +94,17 @@ def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: 
     Example: ringtrue memory edit sessions-are-jwt --set importance_tier=critical
     Example: ringtrue memory edit sessions-are-jwt
     """
-    from ringtrue.memory.editing import edit, get, replace
-    from ringtrue.memory.hook.memory import as_record
 
     folder = found_root(root)
-    before = get(folder, memory_id)
+    before = editing.get(folder, memory_id)
     values = pairs_given(set_)
     if values or redact:
-        after = edit(folder, memory_id, values, now=stamp(), redact=redact)
+        after = editing.edit(folder, memory_id, values, now=stamp(), redact=redact)
     else:
         was = as_record(before)
         record, draft = _edited(was)
         try:
-            after = before if record == was else replace(folder, memory_id, record, was=was, now=stamp())
+            after = before if record == was else editing.replace(folder, memory_id, record, was=was, now=stamp())
         except InputError as problem:
             raise InputError(f"{problem}; your text is in {draft}") from None
         draft.unlink()
@@ -132,14 +138,11 @@ def supersede_command(
 
     Example: ringtrue memory supersede sessions-are-cookies sessions-are-jwt
     """
-    from ringtrue.memory.editing import supersede
 
     folder = found_root(root)
-    old, new = supersede(folder, old_id, new_id, now=stamp())
-    if json:
-        show.as_json({"retired": brief(old, folder), "by": brief(new, folder)})
-    else:
-        print(f"{old.id} is retired; {new.id} took its place")
+    old, new = editing.supersede(folder, old_id, new_id, now=stamp())
+    show.end_if_json(json, {"retired": brief(old, folder), "by": brief(new, folder)})
+    print(f"{old.id} is retired; {new.id} took its place")
 
 
 def link_command(
@@ -155,21 +158,17 @@ def link_command(
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app --remove
     """
-    from ringtrue.memory.editing import link
 
     folder = found_root(root)
-    memory = link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
-    if json:
-        show.as_json({"memory": brief(memory, folder), "links": memory.links})
-    else:
-        print(f"{from_id} {'no longer ' if take_away else ''}{kind} {to_id}")
+    memory = editing.link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
+    show.end_if_json(json, {"memory": brief(memory, folder), "links": memory.links})
+    print(f"{from_id} {'no longer ' if take_away else ''}{kind} {to_id}")
 
 
 def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> None:
-    from ringtrue.memory.editing import set_status
 
     folder = found_root(root)
-    _show(set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
+    _show(editing.set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
 
 
 def _show(
@@ -195,30 +194,15 @@ def _show(
 
 def _alike(root: str, memory: Memory, settings: Settings) -> list[Pair]:
     """Return the pairs that a new memory makes with active ones."""
-    from ringtrue.memory.hook.files import load
-    from ringtrue.memory.similar import alike_to
+    from ringtrue.memory.pairs import alike_to
 
     return alike_to(root, [one for one in load(root, settings).memories if one.status == "active"], memory.id)
 
 
-def _as_list(items: list[str]) -> str:
-    from json import dumps
-
-    return dumps(items)
-
-
-def _stdin() -> str:
-    import sys
-
-    return sys.stdin.read().strip()
-
-
 def _read_record(source: str) -> dict[str, Any]:
-    import json
-
-    text = _stdin() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    text = sys.stdin.read().strip() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     try:
-        record = json.loads(text)
+        record = json_text.loads(text)
     except ValueError as error:
         raise InputError(f"{source}: is not JSON: {error}; write one object with 'category', 'title' and 'content'") from None
     if not isinstance(record, dict):
@@ -231,13 +215,6 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
 
     What cannot be used stays in that file, which the error names.
     """
-    import json
-    import os
-    import shlex
-    import subprocess
-    import tempfile
-
-    from ringtrue.config import environment_without_tokens
 
     environ = environment_without_tokens()
     editor = environ.get("VISUAL") or environ.get("EDITOR")
@@ -246,14 +223,143 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
     handle, name = tempfile.mkstemp(prefix=f"{record['id'][:40]}-", suffix=".json")
     path = Path(name)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+        file.write(json_text.dumps(record, ensure_ascii=False, indent=2) + "\n")
     code = subprocess.run([*shlex.split(editor), name], check=False).returncode
     if code:
         raise InputError(f"the editor ended with {code}; nothing was changed, your text is in {path}")
     try:
-        edited = json.loads(path.read_text(encoding="utf-8-sig"))
+        edited = json_text.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise InputError(f"what the editor left is not JSON: {error}; nothing was changed, your text is in {path}") from None
     if not isinstance(edited, dict):
         raise InputError(f"what the editor left is no object; nothing was changed, your text is in {path}")
     return edited, path
+
+
+REASONS = 20
+"""Reasons that are printed; --json has all."""
+Yes = Annotated[bool, typer.Option("--yes", help="Really overwrite.")]
+
+
+def import_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A .json, .jsonl or .md file, a folder of them, - for stdin, or claude or codex for their own memories."
+        ),
+    ],
+    conflict: Annotated[
+        str, typer.Option("--on-conflict", help="If an id is taken: skip, rename, or replace (which needs --yes).")
+    ] = "skip",
+    yes: Yes = False,
+    redact: Redact = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Import memories and notes; the source is only read, and what is here is not overwritten unasked.
+
+    A memory without an id gets one from its title. A note without a category gets that of its type or its folder, else runbook
+    for numbered steps and decision for the rest; what was guessed is said, and --json says it for each.
+    Each memory that breaks the rules or holds a secret is refused with the reason, and the others come in; exit 1 then.
+
+    Example: ringtrue memory import notes/ --dry-run
+    Example: ringtrue memory import claude
+    Example: ringtrue memory import backup.json --on-conflict replace --yes
+    """
+    from ringtrue.memory.doctor import project_of
+    from ringtrue.memory.engine import make_ready
+    from ringtrue.memory.importers import CONFLICTS, NAMED, bring, own_notes, read_source
+
+    check_choice(conflict, CONFLICTS, f"--on-conflict is {conflict!r}")
+    if conflict == "replace" and not yes and not dry_run:
+        raise InputError("--on-conflict replace overwrites memories; add --yes, or look first with --dry-run")
+    folder = made_root(root)
+    place = source
+    if source in NAMED and not Path(source).exists():
+        place = str(own_notes(source, project=project_of(folder), home=Path.home()))
+    if Path(place).is_dir() and Path(place).resolve() == Path(folder).resolve():
+        raise InputError(f"{place} is the memory folder itself; name another source")
+    done = bring(folder, read_source(place, now=stamp()), conflict=conflict, redact=redact, now=stamp(), dry_run=dry_run)  # type: ignore[arg-type]  # checked above
+    if not dry_run:
+        make_ready(folder)
+    if json:
+        show.as_json({"root": folder, "source": place, **show.plain(done)})
+    else:
+        _print(done, place)
+    show.end_with(REGRESSION if done.refused else OK)
+
+
+def _print(done: ImportResult, source: str) -> None:
+    found = show.pick(done, "added", "replaced", "renamed", "unchanged", "skipped", "refused")
+    said = ", ".join(f"{len(ids)} {name}" for name, ids in found.items() if ids) or "nothing to import"
+    print(f"{source}: {said}" + (" (nothing was written)" if done.dry_run else ""))
+    for old, new in done.renamed.items():
+        print(f"{old} came in as {new}")
+    if done.skipped:
+        show.note(f"ids that are taken: {', '.join(done.skipped[:10])}; see --on-conflict rename and replace")
+    if done.left:
+        names = ", ".join(list(done.left)[:3]) + (" …" if len(done.left) > 3 else "")
+        show.note(f"{len(done.left)} left, which hold no memory: {names}")
+    if done.cut:
+        name, length = next(iter(done.cut.items()))
+        show.note(
+            f"{len(done.cut)} are so long that a prompt cannot bring them up by their end (first: {name}, {length:,} "
+            "characters); split them, raise engine.body_max_chars, or search with --strategy hybrid"
+        )
+    _note_alike("guessed", [(place, guess) for place, guesses in done.guessed.items() for guess in guesses])
+    _note_alike("refused", list(done.refused.items()))
+
+
+def _note_alike(what: str, said: list[tuple[str, str]]) -> None:
+    """Print what is said about places, the same thing once, with the first place and the count."""
+    places: dict[str, list[str]] = {}
+    for place, why in said:
+        places.setdefault(why, []).append(place)
+    for why, where in list(places.items())[:REASONS]:
+        more = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
+        show.note(f"{what}: {where[0]}{more}: {why}")
+    if len(places) > REASONS:
+        rest = sum(len(where) for where in list(places.values())[REASONS:])
+        show.note(f"{what}: {rest:,} more for other reasons; --json names each")
+
+
+def export_command(
+    target: Annotated[Path, typer.Argument(help="The file to write, a folder for markdown, or - for standard output.")],
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help="json, jsonl or markdown; unless given by the name of the file.")
+    ] = None,
+    active: Annotated[bool, typer.Option("--active", help="Leave out what is retired or archived.")] = False,
+    yes: Yes = False,
+    redact: Redact = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Export the memories of the folder; all of these files can be imported again.
+
+    Example: ringtrue memory export backup.json
+    Example: ringtrue memory export notes --format markdown --active
+    """
+    from ringtrue.memory.exporters import FORMATS, TEXTS, records_of, send
+
+    chosen = format or {".json": "json", ".jsonl": "jsonl", ".md": "markdown"}.get(
+        target.suffix, "json" if str(target) == "-" else ""
+    )
+    if not chosen or chosen not in FORMATS:
+        hint = f"did you mean {nearest(chosen, FORMATS)}?" if chosen else f"name one with --format: {', '.join(FORMATS)}"
+        raise InputError(f"{target}: the format is not known; {hint}")
+    folder = found_root(root)
+    memories = [
+        memory
+        for memory in load(folder, settings_of(folder)).memories
+        if memory.source == "memory" and (memory.status == "active" or not active)
+    ]
+    records = records_of(memories, redact=redact)
+    if str(target) == "-":
+        if chosen == "markdown" or json:
+            raise InputError("standard output takes json or jsonl, and no --json beside it; name a file or a folder")
+        print(TEXTS[chosen](records), end="")
+        return
+    written = send(records, target, chosen, overwrite=yes)
+    show.end_if_json(json, {"root": folder, "format": chosen, "memories": len(records), "written": written})
+    print(f"{target}: {show.counted(len(records), 'memory')} written as {chosen}")

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of, tags_of, title_of
+from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of
 from ringtrue.cli.options import Json
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import check_choice
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.guard import hide_secrets, lines_of, title_of
+from ringtrue.memory.hook.index import MemoryHit, shown_until, words_of
+from ringtrue.memory.hook.memory import CATEGORIES, STATUSES, Memory, as_record
+from ringtrue.memory.hook.rarity import stem
+from ringtrue.memory.hook.settings import Settings
+from ringtrue.memory.hook.words import match_expression, query_words
 
 if TYPE_CHECKING:
     from ringtrue.memory.engine import MemoryAnswer
-    from ringtrue.memory.hook.index import MemoryHit
-    from ringtrue.memory.hook.memory import Memory
-    from ringtrue.memory.hook.settings import Settings
 
 
 def show_command(
@@ -27,8 +32,6 @@ def show_command(
     Example: ringtrue memory show sessions-are-jwt
     """
     from ringtrue.memory.editing import get
-    from ringtrue.memory.hook.index import shown_until
-    from ringtrue.memory.hook.memory import as_record
 
     folder = found_root(root)
     settings = settings_of(folder)
@@ -57,7 +60,8 @@ def show_command(
     for name, value in memory.content.items():
         print(f"\n{printable(name)}")
         for line in value if isinstance(value, list) else [value]:
-            print(f"  {'- ' if isinstance(value, list) else ''}{_shown(line if isinstance(line, str) else _json(line))}")
+            text = line if isinstance(line, str) else dumps(line, ensure_ascii=False)
+            print(f"  {'- ' if isinstance(value, list) else ''}{_shown(text)}")
 
 
 def list_command(
@@ -75,43 +79,33 @@ def list_command(
     Example: ringtrue memory list --category decision
     Example: ringtrue memory list --status all --write-index
     """
-    from ringtrue.memory.hook.files import load
-    from ringtrue.memory.hook.memory import CATEGORIES, STATUSES
 
     for value, legal, name in ((category, CATEGORIES, "--category"), (status, (*STATUSES, "all"), "--status")):
-        if value is not None and value not in legal:
-            raise InputError(f"{name} is {value!r}; did you mean {nearest(value, legal)}?")
+        check_choice(value, legal, f"{name} is {value!r}")
     folder = found_root(root)
     loaded = load(folder, settings_of(folder))
-    chosen = [
-        memory
-        for memory in loaded.memories
-        if (category is None or memory.category == category)
-        and (tag is None or tag in memory.tags)
-        and status in ("all", memory.status)
-    ]
+    chosen = [memory for memory in loaded.memories if category in (None, memory.category) and status in ("all", memory.status)]
+    chosen = [memory for memory in chosen if tag is None or tag in memory.tags]
     chosen.sort(key=lambda memory: (memory.updated_at, memory.id), reverse=True)
     page = None
     if write_index:
-        from ringtrue.memory.index_page import write_index_page
+        from ringtrue.memory.exporters import write_index_page
 
         page = write_index_page(loaded.memories, folder)
     faults = [{"path": path, "fault": text} for path, text in loaded.faults]
     found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
     show.end_if_json(json, found if page is None else {**found, "index": page})
-    if chosen:
-        headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
-        rows = [
-            [memory.category, memory.id, title_of(memory), " ".join(tags_of(memory)), printable(memory.updated_at[:10])]
-            + ([memory.status] if status == "all" else [])
-            for memory in chosen
-        ]
+    headers = ["category", "id", "title", "tags", "changed", *(["status"] if status == "all" else [])]
+    rows = []
+    for memory in chosen:
+        tags, day = " ".join(lines_of(memory.tags)), printable(memory.updated_at[:10])
+        rows.append([memory.category, memory.id, title_of(memory), tags, day, memory.status][: len(headers)])
+    if rows:
         show.table(headers, rows, text_columns=len(headers))
+    elif loaded.memories:
+        show.note(f"no memory is listed; {len(loaded.memories)} are here in all")
     else:
-        hidden = len(loaded.memories)
-        show.note(
-            f"no memory is listed; {hidden} are here in all" if hidden else "there is no memory here; see `ringtrue memory add`"
-        )
+        show.note("there is no memory here; see `ringtrue memory add`")
     if page is not None:
         print(f"{page}: written")
     if faults:
@@ -161,13 +155,12 @@ def search_command(
 
 def _row(hit: MemoryHit, root: str) -> list[str]:
     memory = hit.memory
-    tags, day = " ".join(tags_of(memory)), printable(memory.updated_at[:10])
+    tags, day = " ".join(lines_of(memory.tags)), printable(memory.updated_at[:10])
     return [memory.category, title_of(memory), tags, day, place_of(memory, root), show.score(hit.score)]
 
 
 def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *, now: float) -> dict[str, Any]:
-    from ringtrue.memory.explain import hook_view
-    from ringtrue.memory.hook.words import match_expression, query_words
+    from ringtrue.memory.engine import hook_view
 
     limit = settings.search.query_max_tokens
     words = query_words(text, limit)
@@ -191,8 +184,6 @@ def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *
 
 def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
     """Return the words of a question that title, tags, trigger phrases and body have, as stems or beginnings."""
-    from ringtrue.memory.hook.rarity import stem
-    from ringtrue.memory.hook.title_tags import words_of
 
     found: dict[str, list[str]] = {}
     parts = {"title": memory.title, "tags": " ".join(memory.tags), "triggers": " ".join(memory.trigger_phrases)}
@@ -225,12 +216,4 @@ def _print_reasons(answer: MemoryAnswer, reasons: dict[str, Any]) -> None:
 
 def _shown(text: str) -> str:
     """Return a text of a memory as it is printed: no codes, no secrets."""
-    from ringtrue.memory.hook.guard import hide_secrets
-
     return printable(hide_secrets(text))
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)

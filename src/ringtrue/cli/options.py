@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -106,6 +106,18 @@ def moment(text: str | None, now: datetime) -> str | None:
         return lib.store.timestamp(now - timedelta(**{UNITS[ago[2]]: int(ago[1])}) if ago else text)
     except OverflowError:
         raise InputError(f"'{text}' ago was before the year 1; write a shorter time, or a date") from None
+
+
+@dataclass(frozen=True)
+class Window:
+    """The time that a command looks at."""
+
+    since: Since = None
+    until: Until = None
+
+    def of(self, now: datetime) -> dict[str, Any]:
+        """Return both ends as the store takes them; raises InputError for an invalid time."""
+        return {"since": moment(self.since, now), "until": moment(self.until, now)}
 
 
 def utc_now() -> datetime:

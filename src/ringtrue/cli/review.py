@@ -15,7 +15,7 @@ from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite, StoreOptions, check_new, command_group, utc_now
 from ringtrue.cli.search import documents_in
 from ringtrue.cli.show import harmless
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 
 app = command_group("Have people judge query-document pairs, independently.")
 Reviewer = Annotated[str, typer.Option("--reviewer", "-r", help="Who judges.")]
@@ -61,10 +61,7 @@ def add(
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text or item.title}
     show.end_if_json(options.json, {"unjudged": len(found), "queued": len(items), "new": new})
-    print(
-        f"{show.counted(len(found), 'unjudged document', 'unjudged documents')} "
-        f"in the top {k}; {len(items)} in the queue, {new} of them new"
-    )
+    print(f"{counted(len(found), 'unjudged document')} in the top {k}; {len(items)} in the queue, {new} of them new")
     if silent := sum(item.item_key not in readable for item in items):
         show.note(f"{counted(silent, 'pair has', 'pairs have')} no text for reviewers; add it: ringtrue review texts DOCUMENTS")
 
@@ -83,7 +80,7 @@ def texts(
     with opened_queue(options) as (_, queue):
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
     show.end_if_json(options.json, {"given": given, "without": left})
-    print(f"text added to {show.counted(given, 'pair')}; {left} still have none")
+    print(f"text added to {counted(given, 'pair')}; {left} still have none")
 
 
 def _passages(source: str) -> dict[str, tuple[str, str]]:
@@ -108,11 +105,9 @@ def list_items(
 
     Example: ringtrue review list --state pending_review
     """
-
-    if state is not None and state not in lib.review.STATES:
-        raise InputError(f"'{state}' is not a state of a pair; write {nearest(state, lib.review.STATES)}")
+    check_choice(state, lib.review.STATES, f"'{state}' is not a state of a pair")
     with opened_queue(options) as (opened, queue):
-        items = opened.review_items(project=options.project, state=state, limit=limit)
+        items = opened.review_items(project=options.project, state=state, limit=limit)  # type: ignore[arg-type]  # checked
         counts = queue.counts()
         backlog = opened.backlog(project=options.project)
     rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
@@ -164,11 +159,6 @@ def next_pair(
     print(f"\njudge it: ringtrue review judge {item.item_key} GRADE --reviewer {reviewer}")
 
 
-def read_key() -> str:
-    """Return one key from the terminal."""
-    return str(typer.getchar())
-
-
 def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: float, seed: int, whole: bool) -> None:
     """Show pair after pair and do what the keys say, until nothing is left or the reviewer ends."""
     passing: set[str] = set()
@@ -176,7 +166,7 @@ def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: flo
     while (item := queue.next(reviewer, now=utc_now(), minutes=minutes, seed=seed, passing=passing)) is not None:
         print()
         _print_pair(item, whole=whole)
-        while (key := read_key().lower()) not in {*"0123sxuq", "\x03", "\x04"}:
+        while (key := typer.getchar().lower()) not in {*"0123sxuq", "\x03", "\x04"}:
             print(f"  {KEYS}")
         if key in "0123":
             queue.judge(item.item_key, int(key), reviewer=reviewer, now=utc_now())
@@ -217,13 +207,14 @@ def judge(
     """
     if grade not in (*GRADES, "reject"):
         raise InputError(f"'{grade}' is not a grade; write 0, 1, 2, 3 or reject")
+    given = None if grade == "reject" else int(grade)
     with opened_queue(options) as (opened, queue):
-        if grade == "reject":
+        if given is None:
             item = queue.reject(key, reviewer=reviewer, now=utc_now(), why=note)
         else:
-            item = queue.judge(key, int(grade), reviewer=reviewer, now=utc_now(), note=note)
+            item = queue.judge(key, given, reviewer=reviewer, now=utc_now(), note=note)
         backlog = opened.backlog(project=options.project)
-    show.end_if_json(options.json, {**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
+    show.end_if_json(options.json, {**_facts(item), "grade": given, "backlog": backlog})
     print(f"{item.item_key}: {grade}, {item.state}")
     _print_backlog(backlog)
 
@@ -259,22 +250,24 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
     if found is None:
         show.note("agreement needs pairs that two people have judged")
         return
-    print(
-        f"{found.name} of {found.raters} reviewers over "
-        f"{show.counted(found.items, 'pair')}: {show.number(found.coefficient, 3)}"
-    )
+    print_agreement(found)
     if standing.disputes:
         print()
         print_disputes(standing.disputes, most=20)
 
 
+def print_agreement(found: lib.stats.Agreement) -> None:
+    """Print how far raters agree."""
+    over = f"{found.raters} reviewers over {counted(found.items, 'pair')}"
+    print(f"{found.name} of {over}: {show.number(found.coefficient, 3)}")
+
+
 def print_disputes(found: Sequence[lib.answers.Dispute], *, most: int | None) -> None:
     """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
-    print(f"{show.counted(len(found), 'pair is', 'pairs are')} judged differently, the widest gaps first:")
+    print(f"{counted(len(found), 'pair is', 'pairs are')} judged differently, the widest gaps first:")
     rows = [[one.key, _short(one.query or one.query_id), harmless(one.doc_id), _said(one)] for one in found[:most]]
     show.table(["key", "question", "document", "grades"], rows, text_columns=4)
-    if len(found) > len(rows):
-        print(f"… and {len(found) - len(rows)} more (--json lists all)")
+    show.more(len(found) - len(rows))
 
 
 @app.command()
@@ -300,9 +293,7 @@ def export(
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     lib.formats.write_rows(COLUMNS, rows, out, "csv")
     show.end_if_json(options.json, {"written": out, "pairs": len(rows)})
-    print(
-        f"{show.counted(len(rows), 'pair')} for '{reviewer}' written to {out}; read the grades back with ringtrue review import"
-    )
+    print(f"{counted(len(rows), 'pair')} for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
 
 
 @app.command("import")
@@ -339,10 +330,8 @@ def import_grades(
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
         backlog = opened.backlog(project=options.project)
     show.end_if_json(options.json, {"judged": len(grades), "empty": empty, "backlog": backlog})
-    print(
-        f"{show.counted(len(grades), 'grade')} of '{reviewer}' read"
-        + (f", {show.counted(empty, 'row')} without a grade passed over" if empty else "")
-    )
+    without = f", {counted(empty, 'row')} without a grade passed over" if empty else ""
+    print(f"{counted(len(grades), 'grade')} of '{reviewer}' read{without}")
     _print_backlog(backlog)
 
 
@@ -377,23 +366,21 @@ def publish(
         # Marked only now: after a crash the same pairs are published again, into the same version.
         published = queue.publish(made, who=who, now=now, forced=forced)
         backlog = opened.backlog(project=options.project)
-    record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
-    show.end_if_json(
-        options.json, {**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog}
-    )
-    print(f"{version} written to {out}: {show.counted(made.judgments, 'judgment')} of {show.counted(published, 'pair')}")
+    record = {"written": out, "version": version, "published": published, **show.pick(made, "judgments", "kept")}
+    record |= {"agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog}
+    show.end_if_json(options.json, record)
+    print(f"{version} written to {out}: {counted(made.judgments, 'judgment')} of {counted(published, 'pair')}")
     show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
     if made.kept:
-        show.note(f"{show.counted(len(made.kept), 'pair was', 'pairs were')} judged by a person before; that judgment stays")
-    for loss in lost:
-        show.note(f"the file cannot hold: {loss}")
+        show.note(f"{counted(len(made.kept), 'pair was', 'pairs were')} judged by a person before; that judgment stays")
+    show.notes(f"the file cannot hold: {loss}" for loss in lost)
     _print_backlog(backlog)
 
 
 def _facts(item: lib.store.ReviewItem) -> dict[str, Any]:
     """Return what may be shown of a pair, under the names that REST uses: not who has it, and nobody's grade."""
     names = ("query_id", "query", "doc_id", "title", "state", "priority", "wanted", "created_at")
-    return {"key": item.item_key} | {name: getattr(item, name) for name in names}
+    return {"key": item.item_key, **show.pick(item, *names)}
 
 
 def _print_pair(item: lib.store.ReviewItem, *, whole: bool) -> None:
@@ -408,7 +395,7 @@ def _print_backlog(backlog: Any) -> None:
     states = ("pending_review", "approved", "rejected", "published")
     oldest = f", the oldest pending since {backlog['oldest_pending_at']}" if backlog["oldest_pending_at"] else ""
     counts = ", ".join(f"{backlog[state]} {state.split('_')[0]}" for state in states)
-    print(f"{show.counted(backlog['total'], 'pair')}: {counts}{oldest}")
+    print(f"{counted(backlog['total'], 'pair')}: {counts}{oldest}")
 
 
 def _short(text: str, length: int = 50) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -57,20 +57,14 @@ def score_command(
         _keep_freed_memory()
     judgments = judgments_in(qrels)
     answers = lib.formats.read_run(run)
-    scores = lib.measures.score(
-        answers,
-        judgments,
-        wanted,
-        rel=level,
-        zero_relevant=zero_relevant,  # type: ignore[arg-type]  # score() checks it and names the legal values
-        average_over="judged" if complete else "common",
-        unjudged="bounds" if bounds else "irrelevant",
-        depth=depth,
-    )
+    how: dict[str, Any] = {"average_over": "judged" if complete else "common", "zero_relevant": zero_relevant}
+    how["unjudged"] = "bounds" if bounds else "irrelevant"
+    scores = lib.measures.score(answers, judgments, wanted, rel=level, depth=depth, **how)
     lib.measures.check_documents(answers, judgments, scores)
-    record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
+    origin = _origin(judgments)
+    record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst)
     count_look(judgments, qrels, who="ringtrue score", what=run)
-    show.end_if_json(json, record)
+    show.end_if_json(json, record if origin is None else record | {"golden": origin})
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
     for field in by or []:
         _print_slices(scores, field)
@@ -78,13 +72,11 @@ def score_command(
         print()
         lowest = scores.worst(scores.measures[0], count=worst)
         show.table(["worst queries", scores.measures[0]], [[query_id, value] for query_id, value in lowest])
-    origin = record.get("golden")
-    if isinstance(origin, dict):
+    if origin is not None:
         show.note(f"golden set {origin['version']}, {origin['reviewed']}")
-    remarks = [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()]
+    show.notes((f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()))
     if scores.judged_share < 1:
-        remarks.append(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
-    show.notes(remarks)
+        show.note(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -121,18 +113,12 @@ def _condensed(measure: lib.measures.Measure) -> lib.measures.Measure:
     return lib.measures.Measure(measure.name, measure.at, (*measure.options, ("judged_only", True)))
 
 
-def _origin(judgments: lib.records.Qrels | lib.records.GoldenSet) -> dict[str, object]:
+def _origin(judgments: lib.records.Qrels | lib.records.GoldenSet) -> dict[str, object] | None:
     """Name the exact version of the golden set behind a result."""
     if not isinstance(judgments, lib.records.GoldenSet):
-        return {}
-
-    origin = {
-        "id": judgments.id,
-        "version": lib.golden.version_name(judgments),
-        "content_hash": lib.golden.content_hash(judgments),
-    }
-    review = {"provisional": judgments.provisional, "reviewed": judgments.reviewed}
-    return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, **review}}
+        return None
+    named = {"version": lib.golden.version_name(judgments), "content_hash": lib.golden.content_hash(judgments)}
+    return {**named, **show.pick(judgments, "id", "corpus_hash", "provisional", "reviewed")}
 
 
 def _measures(text: str) -> list[lib.measures.Measure]:

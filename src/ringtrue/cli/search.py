@@ -67,40 +67,31 @@ def ingest_command(
         with progress_bar("reading", source.size if source else len(golden), in_bytes=source is not None) as step:
             found = source.documents(fields, progress=step, skipped=skipped.append) if source else iter(())
             last = _only_if_all_was_read(skipped) if remove_missing else ()
-            done = collection.ingest(
-                _watched(chain(golden, found, last), blank),
-                remove_missing=remove_missing,
-                progress=None if source is not None else step,
-            )
-        made: dict[str, int] = {}
-        for index in lib.retrieve.indexes_of(lib.retrieve.build(retriever, collection)) if retriever else []:
+            documents, counted = _watched(chain(golden, found, last), blank), None if source is not None else step
+            done = collection.ingest(documents, remove_missing=remove_missing, progress=counted)
+        indexes = lib.retrieve.indexes_of(lib.retrieve.build(retriever, collection)) if retriever else []
+        for index in indexes:
             with progress_bar(index.folder.name.split("-")[0], index.pending()) as step:
                 index.ready(progress=step)
-            made[index.folder.name] = len(index.ids)
-    coverage = _coverage(collection, retriever) if retriever else None
-    show.end_if_json(
-        json,
-        {
-            "folder": into,
-            "documents": len(collection),
-            **vars(done),
-            "blank": len(blank),
-            "indexes": made,
-            "coverage": coverage,
-            "skipped": [str(item) for item in skipped],
-        },
-    )
+    coverage = next((index.coverage() for index in indexes if hasattr(index, "coverage")), None)
+    record = {"folder": into, "documents": len(collection), **vars(done), "blank": len(blank), "coverage": coverage}
+    made = {index.folder.name: len(index.ids) for index in indexes}
+    show.end_if_json(json, record | {"indexes": made, "skipped": list(map(str, skipped))})
     counts = ", ".join(f"{count} {what}" for what, count in vars(done).items())
     print(f"{into}: {show.counted(len(collection), 'document')} ({counts})")
     if coverage is not None:
         print(f"vectors for {coverage[0]} of {coverage[1]} passages")
     if blank:
-        several = f"{len(blank)} documents have" if len(blank) > 1 else "1 document has"
+        several = show.counted(len(blank), "document has", "documents have")
         show.note(f"{several} neither title nor text and cannot be found by words, such as '{blank[0]}'")
-    for item in skipped[:10]:
-        show.note(f"skipped {item}")
+    note_skipped(skipped, "; --json lists them all")
+
+
+def note_skipped(skipped: Sequence[Skipped], more: str = "") -> None:
+    """Say which files were not read, the first ten by name."""
+    show.notes(f"skipped {item}" for item in skipped[:10])
     if len(skipped) > 10:
-        show.note(f"skipped {len(skipped) - 10} more; --json lists them all")
+        show.note(f"skipped {len(skipped) - 10} more{more}")
 
 
 def documents_in(path: str) -> Iterator[lib.records.Document]:
@@ -161,21 +152,10 @@ def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[lib.records.Docume
     """
     unread = [item for item in skipped if item.unreadable]
     if unread:
-        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-        raise InputError(
-            f"nothing was removed, because not all could be read ({unread[0]}{more}); mend or move it, "
-            "or run without --remove-missing"
-        )
+        which = f"{unread[0]}" + (f" and {len(unread) - 1} more" if len(unread) > 1 else "")
+        cure = "mend or move it, or run without --remove-missing"
+        raise InputError(f"nothing was removed, because not all could be read ({which}); {cure}")
     yield from ()
-
-
-def _coverage(collection: lib.retrieve.Collection, retriever: str) -> tuple[int, int] | None:
-    found = [
-        index.coverage()
-        for index in lib.retrieve.indexes_of(lib.retrieve.build(retriever, collection))
-        if hasattr(index, "coverage")
-    ]
-    return found[0] if found else None
 
 
 @contextmanager
@@ -228,15 +208,16 @@ def search_command(
         return
     assert text is not None
     hits = found.search(text, k=k, scope=wanted or None)
-    show.end_if_json(
-        json,
-        {"query": text, "retriever": str(lib.retrieve.canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]},
-    )
+    record = {"query": text, "retriever": str(lib.retrieve.canonical(retriever)), "k": k}
+    show.end_if_json(json, record | {"hits": [_as_dict(hit) for hit in hits]})
     if not hits:
         show.note("nothing was found")
         return
-    snippets = _snippets(collection, hits)
-    rows = [(rank, hit.doc_id, snippets[rank - 1], show.score(hit.score)) for rank, hit in enumerate(hits, 1)]
+    # The text of documents that live elsewhere is not known.
+    texts = collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
+    rows = [
+        (rank, hit.doc_id, show.short(texts.get(hit.doc_id, ""), 72), show.score(hit.score)) for rank, hit in enumerate(hits, 1)
+    ]
     show.table(["rank", "document", "text", "score"], rows, text_columns=3)
     if explain:
         _explain(hits)
@@ -267,13 +248,6 @@ def _scope(given: Sequence[str]) -> dict[str, str]:
 def _as_dict(hit: lib.records.Hit) -> dict[str, object]:
     stages = [stage._asdict() for stage in hit.stages]
     return {**show.pick(hit, "doc_id", "score", "chunk", "channels", "confidence"), "stages": stages}
-
-
-def _snippets(collection: lib.retrieve.Collection | None, hits: Sequence[lib.records.Hit], *, width: int = 72) -> list[str]:
-    """Return a line of each document's text; nothing if the documents live elsewhere."""
-    known = collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
-    texts = [" ".join(known.get(hit.doc_id, "").split()) for hit in hits]
-    return [text if len(text) <= width else f"{text[: width - 1]}…" for text in texts]
 
 
 def _explain(hits: Sequence[lib.records.Hit]) -> None:
@@ -329,10 +303,8 @@ def _answer_all(
             "`ringtrue score -c` counts them as 0, a .json file keeps them"
         )
     lib.formats.write_run(run, target)
-    show.end_if_json(
-        json,
-        {"run": target, "queries": len(answers), "retriever": str(lib.retrieve.canonical(retriever)), "unanswered": unanswered},
-    )
+    record = {"run": target, "queries": len(answers), "retriever": str(lib.retrieve.canonical(retriever))}
+    show.end_if_json(json, {**record, "unanswered": unanswered})
     print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
 
 
@@ -403,15 +375,9 @@ def _as_run(answers: Sequence[lib.records.Ranking], name: str, kind: str) -> lib
 
     # If one hit has no score, the rank in its place would stand among the scores of the others.
     unscored = {answer.query_id for answer in answers if any(math.isnan(hit.score) for hit in answer.hits)}
-    run = lib.records.Run.from_rankings(
-        (
-            replace(answer, hits=tuple(lib.records.Hit(hit.doc_id) for hit in answer.hits))
-            if answer.query_id in unscored
-            else answer
-            for answer in answers
-        ),
-        name=name,
-    )
+    bare = {one.query_id: tuple(lib.records.Hit(hit.doc_id) for hit in one.hits) for one in answers if one.query_id in unscored}
+    kept = (replace(answer, hits=bare.get(answer.query_id, answer.hits)) for answer in answers)
+    run = lib.records.Run.from_rankings(kept, name=name)
     contrary = lib.formats.reordered(run)
     by_rank = contrary | unscored
     if by_rank:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, cast
@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_group, person
+from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_group, person, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.store import MOST_KEY_DAYS
@@ -95,7 +95,7 @@ def _fill(path: Path, project: str) -> None:
     if not path.exists():
         show.note("indexing the documents of a hotel; the first time their vectors take some seconds")
     with lib.store.Store.open(str(path)) as store:
-        fill(store, now=datetime.now(UTC), project=project, tell=show.note)
+        fill(store, now=utc_now(), project=project, tell=show.note)
 
 
 def health_command(
@@ -115,7 +115,7 @@ def health_command(
     """
     from ringtrue.memory.signals import health_with_memory
 
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.existing_with_data() as opened:
         found = lib.rollout.health_of(opened, now=now, project=options.project, index=index, retriever=retriever)
         found = health_with_memory(found, opened, project=options.project, now=now)
@@ -125,8 +125,7 @@ def health_command(
     else:
         show.table(["part", "state", ""], [[part.name, part.state, part.says] for part in found.parts], text_columns=3)
         print(f"\n{options.project}: {found.state}")
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+    show.end_with(found.exit_code)
 
 
 app = command_group("Create, list and revoke API keys.")
@@ -146,7 +145,7 @@ def create(
     Example: ringtrue keys create ci --scope read --scope write
     Example: ringtrue keys create "judges of May" --scope review --days 30 --project shop --json
     """
-    now = datetime.now(UTC)
+    now = utc_now()
     with options.open() as opened:
         scopes = cast("list[lib.answers.Scope]", list(dict.fromkeys(scope)))
         key, token = opened.create_key(name, scopes, now=now, project=options.project, expires_at=now + timedelta(days=days))
@@ -166,12 +165,11 @@ def list_keys(*, options: StoreOptions) -> None:
 
     Example: ringtrue keys list --project shop
     """
-    now = lib.store.timestamp(datetime.now(UTC))
+    now = lib.store.timestamp(utc_now())
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
-    show.end_if_json(
-        options.json, {"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]}
-    )
+    listed = [{**show.plain(key), "state": _state(key, now)} for key in keys]
+    show.end_if_json(options.json, {"project": options.project, "keys": listed})
     if not keys:
         print(f"project '{options.project}' has no key; make one: ringtrue keys create NAME --scope read")
         return
@@ -193,23 +191,19 @@ def revoke(
 
     Example: ringtrue keys revoke key_0123456789ab
     """
-    now = lib.store.timestamp(datetime.now(UTC))
+    now = lib.store.timestamp(utc_now())
     with options.existing() as opened:
         there = {key.key_id: key for key in opened.keys(project=options.project)}
         if key_id not in there:
             hint = f"did you mean {nearest(key_id, there)}?" if there else "it has none at all"
             raise MissingInput(f"project '{options.project}' has no key '{key_id}'; {hint}")
-        ended = opened.revoke_key(key_id, now=now, project=options.project)
+        ended, key = opened.revoke_key(key_id, now=now, project=options.project), there[key_id]
         if ended:
-            opened.add_audit(
-                lib.store.AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, options.project)
-            )
-    if options.json:
-        show.as_json({"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else there[key_id].revoked_at})
-    elif ended:
-        print(f"{key_id} ('{there[key_id].name}') is revoked")
-    else:
-        print(f"{key_id} ('{there[key_id].name}') was revoked already, at {there[key_id].revoked_at}")
+            entry = lib.store.AuditEntry(now, person(who), "key revoked", key_id, {"name": key.name}, options.project)
+            opened.add_audit(entry)
+    record = {"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else key.revoked_at}
+    show.end_if_json(options.json, record)
+    print(f"{key_id} ('{key.name}') " + ("is revoked" if ended else f"was revoked already, at {key.revoked_at}"))
 
 
 def _state(key: lib.store.ApiKey, now: str) -> str:

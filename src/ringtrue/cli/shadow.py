@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -12,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.flag import Flagged
-from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person
+from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person, utc_now
 from ringtrue.cli.search import DEFAULT_FOLDER
 from ringtrue.cli.search import opened as documents
 from ringtrue.errors import InputError, MissingInput, nearest
@@ -56,79 +56,28 @@ def start(
     Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
-    from ringtrue.rollout.evidence import SINCE
-
-    now = datetime.now(UTC)
     with options.open() as opened:
-        old = opened.flag(name, project=options.project)
-        known: dict[str, Any] = dict(old.metadata) if old is not None else {}
-        pair = {
-            "candidate": candidate or known.get("candidate"),
-            "production": production or known.get("production") or "hybrid",
-        }
-        if (golden is not None or log) and pair["candidate"] is None:
-            raise InputError(f"nobody said what the candidate of '{name}' is; add --candidate EXPRESSION")
-        feeding = lib.rollout.feed_for_test(opened, name, project=options.project) if feed else None
-        new = {part: text for part, text in pair.items() if text is not None}
-        if any(known.get(part, text) != text for part, text in new.items()):
-            known[SINCE] = lib.store.timestamp(now)  # what the old pair showed says nothing about the new one
-        test = opened.test(name, project=options.project)
-        if test is not None and SINCE in known and lib.store.timestamp(test.started_at) < lib.store.timestamp(known[SINCE]):
-            # A test that has counted nothing can be about the new pair; one that has is about the old one.
-            fresh = lib.rollout.begin_now(opened, name, now=lib.store.timestamp(now), project=options.project)
-            if feed and not fresh:
-                raise InputError(
-                    f"the test of '{name}' has counted {show.counted(test.sample_count, 'query')} "
-                    "of the candidate as it was before; "
-                    f"begin anew: ringtrue test create {name} --again"
-                )
-        lib.rollout.change_flag(
-            opened,
-            name,
-            who=person(who),
-            now=now,
-            why="shadow start",
-            project=options.project,
-            shadow=True,
-            metadata={**known, **new},
-        )
-        on_golden = counts = None
-        told, live = _Told(), _Told()
-        if golden is not None:
-            counting = told.by(feeding) if feeding is not None else None
-            on_golden = _golden(
-                opened, name, pair, golden, folder, counting, person(who), now=now, project=options.project, allow=allow or ()
-            )
-        counting = live.by(feeding) if feeding is not None else None
+        one = _ShadowStart(opened, name, options.project, utc_now(), person(who), folder)
+        feeding = one.begin(candidate, production, asked=golden is not None or log, feed=feed)
+        told, live = _FeedCount(feeding), _FeedCount(feeding)
+        on_golden = None if golden is None else one.ask_golden(golden, told.feed, allow or ())
+        counts = None
         if log:
-            how = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": counting}
-            if memory is not None:
-                how["memory"] = memory * 2**20
-            counts = _log(opened, name, pair, folder, since, now=now, k=k, sample=sample / 100, project=options.project, **how)
+            limit = {} if memory is None else {"memory": memory * 2**20}
+            how = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": live.feed, "sample": sample / 100}
+            counts = one.ask_log(since, k, **how, **limit)
         flag = lib.rollout.existing_flag(opened, name, project=options.project)
-        fed = None
-        if counting is not None:
-            answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=options.project)
-            fed = lib.rollout.feed_judged(opened, name, counting, since=answered, k=k, project=options.project)
-    show.end_if_json(
-        options.json,
-        {
-            "flag": flag,
-            "golden": None if on_golden is None else _golden_facts(on_golden),
-            "log": counts,
-            "judged": fed,
-            "judged_counted": live.counted if feed else None,
-            "golden_counted": told.counted if feed and golden is not None else None,
-        },
-    )
+        fed = one.feed_judged(flag, live.feed, k) if live.feed is not None else None
+    record = {"flag": flag, "golden": None if on_golden is None else _golden_facts(on_golden), "log": counts, "judged": fed}
+    record["judged_counted"] = live.counted if feed else None
+    record["golden_counted"] = told.counted if feed and golden is not None else None
+    show.end_if_json(options.json, record)
     print(f"{name}: the candidate runs in the shadow")
     if on_golden is not None:
         _print_golden(on_golden)
-        if feed:
-            print(
-                f"\n{show.counted(told.counted, 'question')} "
-                "counted by the test" + (f"; others not: {told.why_not}" if told.why_not else "")
-            )
+    if on_golden is not None and feed:
+        others = f"; others not: {told.why_not}" if told.why_not else ""
+        print(f"\n{show.counted(told.counted, 'question')} counted by the test{others}")
     if counts is not None:
         _print_counts(counts)
     if fed or (feed and golden is None):
@@ -185,7 +134,7 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
         if name not in (one.name for one, _ in shadowed(opened, project=options.project)):
             _no_shadow(opened, name, options.project)
         flag = lib.rollout.change_flag(
-            opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=options.project, shadow=False
+            opened, name, who=person(who), now=utc_now(), why="shadow stop", project=options.project, shadow=False
         )
     if options.json:
         show.as_json({"flag": flag})
@@ -201,99 +150,118 @@ def _no_shadow(store: lib.store.Store, name: str, project: str) -> NoReturn:
     raise MissingInput(f"no flag '{name}' and no shadow run of that name; {cure}")
 
 
-def _answered_since(store: lib.store.Store, name: str, changed: str | None, *, project: str) -> str | None:
-    """From when on stored answers count: those of the candidate as it is now, and none that an earlier test of it counted."""
-    from ringtrue.rollout.abtest import BEGUN_ANEW
-
-    before = store.audit(project=project, subject=name, what=BEGUN_ANEW, limit=1)
-    if not before or (
-        changed is not None and lib.store.timestamp(before[0].detail["started_at"]) < lib.store.timestamp(changed)
-    ):
-        return changed
-    return lib.rollout.found_test(store, name, project=project).started_at
-
-
-class _Told:
+class _FeedCount:
     """How many queries a test counted of those it was told of, and why not the others."""
 
-    counted = 0
-    why_not = ""
+    def __init__(self, feed: Feed | None) -> None:
+        self.counted, self.why_not, self._inner = 0, "", feed
+        self.feed: Feed | None = self._count if feed is not None else None
 
-    def by(self, feed: Feed) -> Feed:
-        def told(query_id: str, control: lib.rollout.Scored, treatment: lib.rollout.Scored) -> None:
-            found: Any = feed(query_id, control, treatment)
-            self.counted += found.counted
-            self.why_not = found.why_not or self.why_not
-
-        return told
+    def _count(self, query_id: str, control: lib.rollout.Scored, treatment: lib.rollout.Scored) -> None:
+        assert self._inner is not None
+        found: Any = self._inner(query_id, control, treatment)
+        self.counted += found.counted
+        self.why_not = found.why_not or self.why_not
 
 
-def _golden(
-    store: lib.store.Store,
-    name: str,
-    pair: dict[str, Any],
-    golden: str,
-    folder: Path,
-    feed: Any,
-    who: str,
-    *,
-    now: datetime,
-    project: str,
-    allow: Sequence[str] = (),
-) -> lib.rollout.OnGolden:
-    """Evaluate both sides on a golden set; its own documents are searched if it has some, else those in the folder."""
-    from ringtrue.rollout.graduate import MEASURE
+@dataclass
+class _ShadowStart:
+    """A feature whose candidate starts to run beside production, and what both sides are asked now."""
 
-    questions = lib.golden.load(golden)
-    outside = any(lib.retrieve.names_documents(text) for text in pair.values()) and not questions.documents
-    collection = documents(folder) if outside else None
-    flag = store.flag(name, project=project)
-    extra = str(flag.metadata.get("measure", MEASURE)) if flag is not None else MEASURE
-    measures = tuple(dict.fromkeys((*lib.rollout.measures_for(questions), extra)))
-    # Fresh answers on both sides, one after the other: latencies from a cache would be those of another day.
-    control, treatment = (
-        lib.run.evaluate(
-            pair[side], questions, measures=measures, collection=collection, failed="zero", cache=False, allow=tuple(allow)
+    store: lib.store.Store
+    name: str
+    project: str
+    now: datetime
+    who: str
+    folder: Path
+    pair: dict[str, Any] = field(default_factory=dict)
+    """What production and the candidate are."""
+
+    def begin(self, candidate: str | None, production: str | None, *, asked: bool, feed: bool) -> Feed | None:
+        """Set the flag, and return what feeds its test if one is to be fed; raises InputError if that cannot be."""
+        from ringtrue.rollout.evidence import SINCE
+
+        old, moment_now = self.store.flag(self.name, project=self.project), lib.store.timestamp(self.now)
+        known: dict[str, Any] = dict(old.metadata) if old is not None else {}
+        self.pair["candidate"] = candidate or known.get("candidate")
+        self.pair["production"] = production or known.get("production") or "hybrid"
+        if asked and self.pair["candidate"] is None:
+            raise InputError(f"nobody said what the candidate of '{self.name}' is; add --candidate EXPRESSION")
+        feeding = lib.rollout.feed_for_test(self.store, self.name, project=self.project) if feed else None
+        new = {part: text for part, text in self.pair.items() if text is not None}
+        if any(known.get(part, text) != text for part, text in new.items()):
+            known[SINCE] = moment_now  # what the old pair showed says nothing about the new one
+        test = self.store.test(self.name, project=self.project)
+        if test is not None and SINCE in known and lib.store.timestamp(test.started_at) < lib.store.timestamp(known[SINCE]):
+            # A test that has counted nothing can be about the new pair; one that has is about the old one.
+            fresh = lib.rollout.begin_now(self.store, self.name, now=moment_now, project=self.project)
+            if feed and not fresh:
+                raise InputError(
+                    f"the test of '{self.name}' has counted {show.counted(test.sample_count, 'query')} of the candidate as it "
+                    f"was before; begin anew: ringtrue test create {self.name} --again"
+                )
+        self._change("shadow start", shadow=True, metadata={**known, **new})
+        return feeding
+
+    def _change(self, why: str, **changes: Any) -> None:
+        lib.rollout.change_flag(self.store, self.name, who=self.who, now=self.now, why=why, project=self.project, **changes)
+
+    def ask_golden(self, golden: str, feed: Feed | None, allow: Sequence[str]) -> lib.rollout.OnGolden:
+        """Evaluate both sides on a golden set; its own documents are searched if it has some, else those in the folder."""
+        from ringtrue.rollout.graduate import MEASURE
+
+        questions = lib.golden.load(golden)
+        outside = any(lib.retrieve.names_documents(text) for text in self.pair.values()) and not questions.documents
+        facts = lib.rollout.existing_flag(self.store, self.name, project=self.project).metadata
+        options: dict[str, Any] = {
+            "measures": tuple(dict.fromkeys((*lib.rollout.measures_for(questions), str(facts.get("measure", MEASURE))))),
+            "collection": documents(self.folder) if outside else None,
+            "allow": tuple(allow),
+        }
+        # Fresh answers on both sides, one after the other: latencies from a cache would be those of another day.
+        control, treatment = (
+            lib.run.evaluate(self.pair[side], questions, failed="zero", cache=False, **options)
+            for side in ("production", "candidate")
         )
-        for side in ("production", "candidate")
-    )
-    found = lib.rollout.record_on_golden(store, name, control, treatment, now=now, feed=feed, project=project)
-    facts = {
-        **(flag.metadata if flag is not None else {}),
-        lib.rollout.NO_CONSTITUTIONAL: lib.rollout.without_constitutional(questions),
-    }
-    lib.rollout.change_flag(
-        store, name, who=who, now=now, why=f"shadow on {found.treatment.golden}", project=project, metadata=facts
-    )
-    return found
+        found = lib.rollout.record_on_golden(
+            self.store, self.name, control, treatment, now=self.now, feed=feed, project=self.project
+        )
+        constitutional = {lib.rollout.NO_CONSTITUTIONAL: lib.rollout.without_constitutional(questions)}
+        self._change(f"shadow on {found.treatment.golden}", metadata={**facts, **constitutional})
+        return found
 
+    def ask_log(self, since: str | None, k: int, **options: Any) -> lib.rollout.ShadowCounts:
+        """Ask both sides a sample of the logged searches, each once."""
+        from ringtrue.rollout.evidence import SINCE
 
-def _log(
-    store: lib.store.Store, name: str, pair: dict[str, Any], folder: Path, since: str | None, *,
-    now: datetime, k: int, project: str, **options: Any,
-) -> lib.rollout.ShadowCounts:  # fmt: skip
-    """Ask both sides a sample of the logged searches, each once."""
-    from ringtrue.rollout.evidence import SINCE
+        changed = lib.rollout.existing_flag(self.store, self.name, project=self.project).metadata.get(SINCE)
+        rows = self.store.shadow_runs(feature_id=self.name, project=self.project, since=changed)
+        seen = {row.query_id for row in rows}
+        logged = self.store.queries(project=self.project, since=moment(since, self.now))
+        left = [row for row in logged if row.query_id not in seen]
+        if not left:
+            raise MissingInput("no logged search is left to be asked" + (f" since {since}" if since else ""))
+        judged = lib.rollout.grades_by_words(left, self.store.judgments(project=self.project))
+        production, candidate = (lib.rollout.Described(self.pair[side], self.folder) for side in ("production", "candidate"))
+        production.opened  # noqa: B018  # what is missing is said before anything is asked
+        options |= {"waiting": max(64, len(left)), "scorer": lib.rollout.scorer(judged), "source": "log"}
+        shadow = lib.rollout.Shadow(production, candidate, self.store, self.name, project=self.project, **options)
+        with marked("shadow", whole_process=True):
+            for row in left:
+                if shadow.in_sample(row.query_id):
+                    shadow.search(row.query, k=k, query_id=row.query_id)
+        return shadow.close(timeout=options["timeout"] * (shadow.counts.waiting + 1) + 60)
 
-    logged = store.queries(project=project, since=moment(since, now))
-    flag = store.flag(name, project=project)
-    changed = flag.metadata.get(SINCE) if flag is not None else None
-    seen = {row.query_id for row in store.shadow_runs(feature_id=name, project=project, since=changed)}
-    left = [row for row in logged if row.query_id not in seen]
-    if not left:
-        raise MissingInput("no logged search is left to be asked" + (f" since {since}" if since else ""))
-    judged = lib.rollout.grades_by_words(left, store.judgments(project=project))
-    production = lib.rollout.Described(pair["production"], folder)
-    production.opened  # noqa: B018  # what is missing is said before anything is asked
-    shadow = lib.rollout.Shadow(
-        production, lib.rollout.Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
-        scorer=lib.rollout.scorer(judged), source="log", **options,
-    )  # fmt: skip
-    with marked("shadow", whole_process=True):
-        for row in left:
-            if shadow.in_sample(row.query_id):
-                shadow.search(row.query, k=k, query_id=row.query_id)
-    return shadow.close(timeout=options["timeout"] * (shadow.counts.waiting + 1) + 60)
+    def feed_judged(self, flag: lib.store.Flag, feed: Feed, k: int) -> int:
+        """Feed the test with stored answers of the candidate as it is now, and none that an earlier test of it counted."""
+        from ringtrue.rollout.abtest import BEGUN_ANEW
+        from ringtrue.rollout.evidence import SINCE
+
+        since = flag.metadata.get(SINCE)
+        anew = self.store.audit(project=self.project, subject=self.name, what=BEGUN_ANEW, limit=1)
+        if anew and (since is None or lib.store.timestamp(anew[0].detail["started_at"]) >= lib.store.timestamp(since)):
+            since = lib.rollout.found_test(self.store, self.name, project=self.project).started_at
+        return lib.rollout.feed_judged(self.store, self.name, feed, since=since, k=k, project=self.project)
 
 
 def _status(flag: lib.store.Flag, found: lib.answers.ShadowSummary) -> dict[str, Any]:

@@ -59,6 +59,12 @@ def end_with(code: int) -> None:
         raise typer.Exit(code)
 
 
+def more(count: int, how: str = "--json lists all", *, indent: str = "") -> None:
+    """Say how many further ones are not printed, if any, and how to see them."""
+    if count > 0:
+        print(f"{indent}… and {count} more ({how})")
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number for a table; a dash stands for "not defined"."""
     return "—" if value is None or math.isnan(value) else f"{value:.{digits}f}"

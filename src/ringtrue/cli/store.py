@@ -38,9 +38,8 @@ def upgrade(store: StoreUrl = None, json: Json = False) -> None:
     Example: ringtrue store upgrade
     """
     before, after = lib.store.Store.upgrade(store)
-    if json:
-        show.as_json({"before": before, "after": after})
-    elif before == after:
+    show.end_if_json(json, {"before": before, "after": after})
+    if before == after:
         print(f"the store has schema {after} already")
     else:
         print(f"the store has schema {after} now" + (f"; it was {before}" if before else "; it was empty"))
@@ -169,14 +168,13 @@ def forget(
     with options.existing() as opened:
         if dry_run:
             options.tell_elsewhere(opened)
-        counts = opened.user_rows(user, project=options.project)
-        count = (
-            sum(counts.values()) if dry_run else opened.delete_user(user, project=options.project, now=utc_now().isoformat())
-        )
-        forgotten = 0 if dry_run else _settled(opened, options.project)
-    show.end_if_json(
-        options.json, {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
-    )
+        counts, forgotten = opened.user_rows(user, project=options.project), 0
+        count = sum(counts.values())
+        if not dry_run:
+            count = opened.delete_user(user, project=options.project, now=utc_now().isoformat())
+            forgotten = _settled(opened, options.project)
+    record = {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
+    show.end_if_json(options.json, record)
     _print_rows(counts)
     print(f"{show.counted(count, 'row')} of the user {'would be' if dry_run else 'was' if count == 1 else 'were'} deleted")
     if forgotten:

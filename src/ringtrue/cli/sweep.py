@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.experiment import FILE
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import Json, utc_now
 from ringtrue.cli.search import DEFAULT_FOLDER, asks_others, check_judged, opened, progress_bar
 from ringtrue.config import cache_folder
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
@@ -59,39 +60,23 @@ def sweep_command(
     """
     space = lib.experiment.Space(retriever, tuple(lib.experiment.parameter(text) for text in param or ()), chunk)
     whole = lib.golden.load(golden)
-    other = None if held_out is None else lib.golden.load(held_out)
-    variants: list[lib.experiment.Variants] = []
 
-    def collection_for(chunks: str | None) -> lib.retrieve.Collection:
-        if not variants:  # a connected system needs no documents of ours
-            variants.append(lib.experiment.Variants(_documents(whole, folder)))
-        return variants[0](chunks)
+    @cache  # asked for with the first trial: a connected system needs no documents of ours
+    def variants() -> lib.experiment.Variants:
+        own = lib.run.corpus_of(whole, cache_folder() / "corpora") if folder is None else opened(folder)
+        return lib.experiment.Variants(own)
 
-    now = datetime.now(UTC)
+    now = utc_now()
+    trying: dict[str, Any] = {"method": method, "trials": trials, "seed": seed, "fresh": fresh, "journal": JOURNALS}
+    judging = {"measure": measure, "baseline": baseline, "alpha": alpha, "scope": scope, "allow": allow or ()}
+    held: Any = share if held_out is None else lib.golden.load(held_out)
+    ledger = lib.golden.ledger_beside(held_out or golden)
+    confirming = {"held_out": held, "ledger": ledger, "when": now.isoformat(timespec="seconds")}
     with progress_bar("trying", 0 if json else lib.experiment.size(space, method, trials)) as step:
         found = lib.experiment.sweep(
-            space,
-            whole,
-            collection_for,
-            ledger=lib.golden.ledger_beside(golden if held_out is None else held_out),
-            when=now.isoformat(timespec="seconds"),
-            method=method,
-            trials=trials,
-            measure=measure,
-            baseline=baseline,
-            held_out=share if other is None else other,
-            seed=seed,
-            alpha=alpha,
-            scope=scope,
-            allow=allow or (),
-            journal=JOURNALS,
-            fresh=fresh,
-            progress=step,
+            space, whole, lambda chunks: variants()(chunks), progress=step, **(trying | judging | confirming)
         )
-    ids: list[str] = []
-    if track:
-        made = lib.experiment.tracked(found, on=now.date(), commit=lib.run.commit_of(Path.cwd(), beside=file))
-        ids = [one.id for one in lib.experiment.ExperimentFile(file).add(made)]
+    ids = _recorded(found, file, now) if track else []
     if json:
         show.as_json(record(found) | {"experiments": ids})
     else:
@@ -101,8 +86,10 @@ def sweep_command(
     raise typer.Exit(CODES[found.outcome])
 
 
-def _documents(golden: lib.records.GoldenSet, folder: Path | None) -> lib.retrieve.Collection:
-    return lib.run.corpus_of(golden, cache_folder() / "corpora") if folder is None else opened(folder)
+def _recorded(found: lib.experiment.Sweep, file: Path, now: datetime) -> list[str]:
+    """Record every trial as an experiment, and return their ids."""
+    made = lib.experiment.tracked(found, on=now.date(), commit=lib.run.commit_of(Path.cwd(), beside=file))
+    return [one.id for one in lib.experiment.ExperimentFile(file).add(made)]
 
 
 def record(found: lib.experiment.Sweep) -> dict[str, Any]:
@@ -142,13 +129,9 @@ def print_sweep(found: lib.experiment.Sweep, *, limit: int | None) -> None:
     """Print trials, effects, both parts, and the verdict last, where the eye rests."""
     names = [one.name for one in found.space.parameters]
     rows = [[one.number, *(str(one.values[name]) for name in names), one.value] for one in found.trials[:limit]]
-    show.table(
-        ["trial", *names, found.measure],
-        rows,
-        title=f"{show.counted(len(found.trials), 'trial')} on tuning queries, best first",
-    )
-    if limit is not None and len(found.trials) > limit:
-        print(f"… and {len(found.trials) - limit} more (--all lists them)")
+    title = f"{show.counted(len(found.trials), 'trial')} on tuning queries, best first"
+    show.table(["trial", *names, found.measure], rows, title=title)
+    show.more(len(found.trials) - len(rows), "--all lists them")
     for name, steps in lib.experiment.effects(found).items():
         if len(steps) > 1:
             print(f"\n{name}: mean {found.measure} over the trials at each value, with what chance makes of it (95 %)")
@@ -255,11 +238,7 @@ def learn_command(
         for side, part in sides.items()
     }
     even = [1 / len(names)] * len(names)
-    rows = {
-        "rrf": None,
-        "equal weights": even,
-        "learned": learned.weights,
-    }
+    rows = {"rrf": None, "equal weights": even, "learned": learned.weights}
     values = {name: {side: reached(parts[side], sides[side], weights) for side in sides} for name, weights in rows.items()}
     better = values["learned"]["held_out"] >= values["rrf"]["held_out"]
     show.end_if_json(

@@ -6,16 +6,14 @@ with the turns before. No question of a set has a date, so no memory is past its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.memory.documents import documents_of
-from ringtrue.memory.engine import HYBRID, constitutional, guaranteed
+from ringtrue.memory.engine import HYBRID, constitutional, documents_of, guaranteed
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.index import Index, MemoryHit
 from ringtrue.memory.hook.memory import Memory
@@ -85,8 +83,8 @@ class BenchRow:
     """What the hook showed, by question."""
 
 
-def bench(golden: GoldenSet, arms: Sequence[BenchArm] = ARMS, *, folder: Path | None = None) -> list[BenchRow]:
-    """Return a row for each way of searching; ``folder`` keeps the vectors of the hybrid between calls.
+def bench(golden: GoldenSet, arms: Sequence[BenchArm] = ARMS) -> list[BenchRow]:
+    """Return a row for each way of searching.
 
     Raises InputError for a set without documents, and as the hybrid does where its packages or its model are missing.
     """
@@ -95,8 +93,8 @@ def bench(golden: GoldenSet, arms: Sequence[BenchArm] = ARMS, *, folder: Path | 
     from ringtrue.retrieve.channels.memory import as_memory
 
     memories = [as_memory(document) for document in golden.documents]
-    with _kept(folder) as place:
-        return [_row(golden, arm, memories, place) for arm in arms]
+    with TemporaryDirectory(prefix="ringtrue-memory-bench-") as made:
+        return [_row(golden, arm, memories, Path(made) / "collection") for arm in arms]
 
 
 def over_folder(golden: GoldenSet, root: str) -> GoldenSet:
@@ -167,22 +165,18 @@ def _search(arm: BenchArm, golden: GoldenSet, index: Index, folder: Path) -> Sea
     """Return the search on demand."""
     if arm.strategy != HYBRID:
         return lambda text, k: index.on_demand(text, k=k, now=NOW, strategy=arm.strategy)
+    from ringtrue.retrieve import Collection, build
+
     by_id = {memory.id: memory for memory in index.memories}
-    retriever = _hybrid(folder, golden, by_id)
+    # Over the documents themselves, as ``ringtrue eval --retriever memory`` has it.
+    collection = Collection.create(folder)
+    collection.ingest([document for document in golden.documents if document.doc_id in by_id], remove_missing=True)
+    retriever: Any = build("memory", collection)
 
     def ask(text: str, k: int) -> list[MemoryHit]:
         return [MemoryHit(by_id[hit.doc_id], hit.score, rank) for rank, hit in enumerate(retriever.search(text, k=k), 1)]
 
     return ask
-
-
-def _hybrid(folder: Path, golden: GoldenSet, shown: Collection[str]) -> Any:
-    """Return the retriever over the documents themselves, as ``ringtrue eval --retriever memory`` has it."""
-    from ringtrue.retrieve import Collection, build
-
-    collection = Collection.create(folder)
-    collection.ingest([document for document in golden.documents if document.doc_id in shown], remove_missing=True)
-    return build("memory", collection)
 
 
 def _lift(golden: GoldenSet, without: Answers, settings: Settings, folder: Path) -> dict[str, float]:
@@ -202,10 +196,10 @@ def _lift(golden: GoldenSet, without: Answers, settings: Settings, folder: Path)
     with_session = {
         query_id: [hit.doc_id for hit in retriever.search(texts[query_id], k=10, session=ids)] for query_id, ids in held.items()
     }
-    judged = {
-        query_id: {judgment.doc_id: judgment.grade for judgment in golden.judgments if judgment.query_id == query_id}
-        for query_id in held
-    }
+    judged: dict[str, dict[str, int]] = {query_id: {} for query_id in held}
+    for judgment in golden.judgments:
+        if judgment.query_id in held:
+            judged[judgment.query_id][judgment.doc_id] = judgment.grade
     before = {query_id: without[query_id] for query_id in held}
     return {"session lift": personalisation_lift(_run(with_session), _run(before), judged, rel=golden.relevance_threshold)}
 
@@ -225,12 +219,3 @@ def _scores(answers: Answers, golden: GoldenSet, measures: Sequence[str]) -> dic
 def _run(answers: Answers) -> dict[str, dict[str, float]]:
     """Return answers with scores that keep their order."""
     return {query_id: {doc_id: -float(rank) for rank, doc_id in enumerate(ids)} for query_id, ids in answers.items()}
-
-
-@contextmanager
-def _kept(folder: Path | None) -> Iterator[Path]:
-    if folder is not None:
-        yield folder
-        return
-    with TemporaryDirectory(prefix="ringtrue-memory-bench-") as made:
-        yield Path(made) / "collection"

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ringtrue.memory.environment import hosts_with_hook, project_of, slow_file_system
 from ringtrue.memory.health import DAYS, TIMELY, Health, health
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.index import shown_until
 from ringtrue.memory.hook.memory import Memory, as_record
 from ringtrue.memory.hook.settings import Settings, read_settings
-from ringtrue.memory.pairs import pairs_of
-from ringtrue.memory.record_check import moment_of, problems, references_of
-from ringtrue.memory.secrets import secrets_in
-from ringtrue.memory.similar import vectors_of
+from ringtrue.memory.pairs import pairs_of, vectors_of
+from ringtrue.memory.record_check import moment_of, problems, references_of, secrets_in
 
 Level = Literal["error", "warning", "info"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
@@ -120,47 +119,33 @@ def _secrets(memories: Sequence[Memory]) -> Iterable[Finding]:
 
 def _references(memories: Sequence[Memory]) -> Iterable[Finding]:
     known = {memory.id: memory for memory in memories}
+    active = {name: memory for name, memory in known.items() if memory.status == "active"}
     for memory in memories:
-        for field, ids in references_of(as_record(memory)).items():
-            for name in ids:
-                if name not in known:
-                    text = f"'{memory.id}' names '{name}' in {field}, which is not there"
-                    cure = f"ringtrue memory edit {memory.id}" if field == "supersedes" else _unlink(memory.id, field, name)
-                    yield Finding("warning", "dangling link", text, cure, (memory.id,), memory.path)
-        if memory.status == "active":
-            for name in memory.supersedes:
-                old = known.get(name)
-                if old is not None and old.status == "active":
-                    circle = memory.id in old.supersedes
-                    text = f"'{name}' is superseded by '{memory.id}' and still shown" + (
-                        ", and the other way round" if circle else ""
-                    )
-                    yield Finding(
-                        "warning", "superseded but active", text, f"ringtrue memory retire {name}", (name, memory.id), old.path
-                    )
-            for name in memory.links.get("contradicts", ()):
-                other = known.get(name)
-                if (
-                    other is not None
-                    and other.status == "active"
-                    and not (memory.id in other.links.get("contradicts", ()) and name < memory.id)
-                ):
-                    text = f"'{memory.id}' is linked as contradicting '{name}', and both are shown"
-                    cure = f"ringtrue memory supersede {name} {memory.id}, or the other way round"
-                    yield Finding("info", "known contradiction", text, cure, (memory.id, name))
-
-
-def _unlink(memory_id: str, field: str, name: str) -> str:
-    return f"ringtrue memory link {memory_id} {field.removeprefix('links.')} {name} --remove"
+        named = [(field, name) for field, ids in references_of(as_record(memory)).items() for name in ids]
+        for field, name in named:
+            if name not in known:
+                text = f"'{memory.id}' names '{name}' in {field}, which is not there"
+                unlink = f"ringtrue memory link {memory.id} {field.removeprefix('links.')} {name} --remove"
+                cure = f"ringtrue memory edit {memory.id}" if field == "supersedes" else unlink
+                yield Finding("warning", "dangling link", text, cure, (memory.id,), memory.path)
+    for memory in active.values():
+        for name in sorted(active.keys() & set(memory.supersedes)):
+            circle = ", and the other way round" if memory.id in active[name].supersedes else ""
+            text = f"'{name}' is superseded by '{memory.id}' and still shown{circle}"
+            cure, ids = f"ringtrue memory retire {name}", (name, memory.id)
+            yield Finding("warning", "superseded but active", text, cure, ids, active[name].path)
+        for name in sorted(active.keys() & set(memory.links.get("contradicts", ()))):
+            if name > memory.id or memory.id not in active[name].links.get("contradicts", ()):
+                text = f"'{memory.id}' is linked as contradicting '{name}', and both are shown"
+                cure = f"ringtrue memory supersede {name} {memory.id}, or the other way round"
+                yield Finding("info", "known contradiction", text, cure, (memory.id, name))
 
 
 def _constitutional(active: Sequence[Memory], settings: Settings) -> Iterable[Finding]:
     first = tuple(memory.id for memory in active if memory.tier == "constitutional")
     k = settings.search.max_results
     if len(first) > k:
-        text = (
-            f"{len(first)} memories are constitutional, but a search shows {k}: they cannot all be shown, and nothing else can"
-        )
+        text = f"{len(first)} memories are constitutional, but a search shows {k}: not all can be shown, and nothing else can"
         yield Finding("error", "constitutional", text, "ringtrue memory edit ID --set importance_tier=critical for some", first)
 
 
@@ -183,9 +168,7 @@ def _beyond(active: Sequence[Memory], settings: Settings) -> Iterable[Finding]:
     most = settings.body_max_chars
     long = tuple(memory.id for memory in active if len(memory.body) > most)
     if long:
-        text = (
-            f"{len(long)} of {len(active)} memories are longer than {most:,} characters; what follows is not searched by words"
-        )
+        text = f"{len(long)} of {len(active)} memories are longer than {most:,} characters; the rest is not searched by words"
         cure = "split them, raise engine.body_max_chars in memory-config.json, or search with --strategy hybrid"
         yield Finding("info", "beyond the index", text, cure, long)
 
@@ -196,8 +179,7 @@ def _stale(
     project = project_of(root)
     for memory in active:
         retire = f"ringtrue memory retire {memory.id}, or edit it to say that it still holds"
-        when = moment_of(memory.updated_at)
-        age = (now - when.timestamp()) / DAY if when is not None else None
+        age = _age(memory.updated_at, now)
         if now > shown_until(memory, settings):
             days = settings.retention_days[memory.category]
             text = f"'{memory.id}' is past its retention of {days} days and no longer shown"
@@ -232,28 +214,22 @@ def _use(
         cure = "see what `ringtrue memory search TEXT --explain` says about such a prompt"
         yield Finding("warning", "silent", text, cure)
     if figures.errors or figures.timeouts:
-        text = (
-            f"the hook failed {figures.errors} times and was too slow {figures.timeouts} times; last: {figures.last_error:.200}"
-        )
-        yield Finding("warning", "hook failures", text, "correct what it names; if it is ours, report it")
-    if figures.searched >= silent_after:
-        old = now - days * DAY
-        unused = [
-            memory.id
-            for memory in active
-            if memory.id not in figures.shown and memory.id not in figures.read and _before(memory.created_at, old)
-        ]
-        if unused:
-            text = (
-                f"{len(unused)} of {len(active)} memories were not shown or read in {figures.searched} prompts of {days:g} days"
-            )
-            cure = "give them trigger phrases and plainer titles, or retire them"
-            yield Finding("info", "never retrieved", text, cure, tuple(unused))
+        failed = f"the hook failed {figures.errors} times and was too slow {figures.timeouts} times"
+        cure = "correct what it names; if it is ours, report it"
+        yield Finding("warning", "hook failures", f"{failed}; last: {figures.last_error:.200}", cure)
+    used = figures.shown.keys() | figures.read.keys()
+    unused = tuple(one.id for one in active if one.id not in used and (_age(one.created_at, now) or days) >= days)
+    if unused and figures.searched >= silent_after:
+        seen = f"in {figures.searched} prompts of {days:g} days"
+        cure = "give them trigger phrases and plainer titles, or retire them"
+        text = f"{len(unused)} of {len(active)} memories were not shown or read {seen}"
+        yield Finding("info", "never retrieved", text, cure, unused)
 
 
-def _before(text: str, moment: float) -> bool:
-    when = moment_of(text)
-    return when is None or when.timestamp() <= moment
+def _age(written: str, now: float) -> float | None:
+    """Return how many days ago a time was; None if it cannot be read."""
+    when = moment_of(written)
+    return None if when is None else (now - when.timestamp()) / DAY
 
 
 def _around(root: str, figures: Health, settings: Settings, *, home: Path, mounts: str | None) -> Iterable[Finding]:
@@ -271,24 +247,85 @@ def _around(root: str, figures: Health, settings: Settings, *, home: Path, mount
         yield Finding("info" if seen else "warning", "hook not installed", text, "ringtrue memory install")
 
 
-KINDS: Mapping[str, str] = {
-    "schema": "a file that is no memory, or breaks the rules of its fields",
-    "settings": "a value in memory-config.json that is not used, or retrieval switched off",
-    "secret": "a key, token or password in a memory",
-    "title": "a title with invisible characters or marks that are cleaned away when it is shown",
-    "dangling link": "a link or supersedes that names no memory",
-    "superseded but active": "a memory that another one replaced and that is still shown",
-    "known contradiction": "two active memories that are linked as contradicting each other",
-    "constitutional": "more constitutional memories than a search shows",
-    "duplicate": "two memories that seem to say the same",
-    "contradiction": "two memories that seem to contradict each other",
-    "beyond the index": "text that neither the hook nor a search by words reaches, because the memory is too long",
-    "stale": "past its retention, temporary for long, long unchanged and unused, or about files that are gone",
-    "empty prompts": "the host sends prompts that the hook sees as empty",
-    "silent": "nothing was injected for many prompts in a row",
-    "hook failures": "errors and time-outs of the hook",
-    "never retrieved": "memories that no prompt brought up",
-    "slow file system": "a folder on a network or Windows drive",
-    "hook not installed": "no host is set up to run the hook",
+SLOW = {
+    "9p": "a Windows drive seen from WSL",
+    "drvfs": "a Windows drive seen from WSL",
+    "cifs": "a network share",
+    "smb3": "a network share",
+    "smbfs": "a network share",
+    "nfs": "a network share",
+    "nfs4": "a network share",
+    "fuse.sshfs": "another machine over SSH",
+    "fuse.s3fs": "a bucket",
+    "fuse.rclone": "a remote drive",
+    "vboxsf": "a folder of the host machine",
+    "prl_fs": "a folder of the host machine",
+    "fuse.gcsfuse": "a bucket",
 }
-"""What the doctor looks for, by the kind of its findings."""
+"""Kinds of file systems on which reading hundreds of small files takes seconds."""
+MOUNTS = Path("/proc/mounts")
+_WINDOWS_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
+HOSTS = ("claude", "codex")
+"""Hosts that can run a hook; others get the memory over MCP."""
+BY_HAND = {
+    "claude": (".claude/settings.json", ".claude/settings.local.json"),
+    "codex": (".codex/hooks.json", ".codex/config.toml"),
+}
+"""Settings that may name the hook though nobody installed it with our command."""
+_OURS = re.compile(r"recall[/\\]+hook\.py|ringtrue(?:\.exe)?[\"',\s]+memory[\"',\s]+hook")
+"""How a host's settings name the hook: its file or the command."""
+
+
+def slow_file_system(path: str, mounts: str | None = None) -> str | None:
+    """Return what makes the file system of a path slow for many small files, or None; ``mounts`` is like ``/proc/mounts``.
+
+    >>> slow_file_system("/mnt/c/src/memory", "C:\\\\134 /mnt/c 9p rw 0 0")
+    '9p at /mnt/c, a Windows drive seen from WSL'
+    """
+    real = os.path.realpath(path)
+    table = _mounts() if mounts is None else mounts
+    best, kind = "", ""
+    for line in table.splitlines():
+        parts = line.split(" ")
+        if len(parts) < 3:
+            continue
+        point = parts[1].replace("\\040", " ")
+        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+            best, kind = point, parts[2]
+    if kind in SLOW:
+        return f"{kind} at {best}, {SLOW[kind]}"
+    if _WINDOWS_DRIVE.match(real) and not kind:
+        return f"{real[:6]}, a Windows drive seen from WSL"
+    return None
+
+
+def _mounts() -> str:
+    try:
+        return MOUNTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def hosts_with_hook(root: str, *, home: Path) -> list[str]:
+    """Return the hosts that run the hook: where it was installed, for the project or the user, or settings that name it."""
+    from ringtrue.memory.install import installed
+
+    project = project_of(root)
+    found = {*installed(project), *installed(home, user=True)} & set(HOSTS)
+    for host, names in BY_HAND.items():
+        if any(_names_hook(folder / name) for folder in (project, home) for name in names):
+            found.add(host)
+    return sorted(found)
+
+
+def project_of(root: str) -> Path:
+    """Return the project of a memory folder: that of ``.claude/memory``, else the folder above."""
+    path = Path(root)
+    return path.parent.parent if path.parent.name == ".claude" else path.parent
+
+
+def _names_hook(path: Path) -> bool:
+    try:
+        return bool(_OURS.search(path.read_text(encoding="utf-8", errors="replace")))
+    except OSError:
+        return False

@@ -5,15 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.errors import InputError, MissingInput, check_choice, nearest
 from ringtrue.memory.hook.files import find, load, locked, remove, write
 from ringtrue.memory.hook.memory import (
     BODY_FIELDS,
     CATEGORIES,
     FIELDS,
+    ID_LIMIT,
     LINKS,
     Memory,
     MemoryFault,
@@ -22,8 +24,7 @@ from ringtrue.memory.hook.memory import (
     from_record,
 )
 from ringtrue.memory.hook.settings import Settings, read_settings
-from ringtrue.memory.record_check import id_problem, kebab, problems, title_problem
-from ringtrue.memory.secrets import refuse_secrets, secrets_in, without_secrets
+from ringtrue.memory.record_check import id_problem, kebab, problems, refuse_secrets, title_problem, without_secrets
 
 Record = Mapping[str, Any]
 MAIN_FIELD = {
@@ -98,8 +99,7 @@ def draft(
     >>> made["id"], made["content"]
     ('small-commits', {'value': 'one change each'})
     """
-    if category not in CATEGORIES:
-        raise InputError(f"category is {category!r}; did you mean {nearest(category, CATEGORIES)}?")
+    check_choice(category, CATEGORIES, f"category is {category!r}")
     problem = title_problem(title) or (id_problem(memory_id) if memory_id is not None else None)
     if problem:
         raise InputError(problem)
@@ -134,7 +134,9 @@ def add(root: str, record: Record, *, redact: bool = False) -> Memory:
 
     Raises InputError for an id that is taken, for every problem of the record, and for a secret unless it is to be redacted.
     """
-    record = with_id(_clean(record, redact=redact))  # in this order: a secret in the title must not come back in the id
+    record = without_secrets(record) if redact else record
+    refuse_secrets(record)
+    record = with_id(record)  # afterwards: a secret in the title must not come back in the id
     refuse_problems(record)
     with faults_explained(), locked(root):
         taken = find(root, str(record["id"]))
@@ -148,14 +150,18 @@ def add(root: str, record: Record, *, redact: bool = False) -> Memory:
 
 
 def free_id(root: str, memory_id: str) -> str:
-    """Return an id like this one that no memory of the folder has."""
-    from ringtrue.memory.hook.memory import ID_LIMIT
-
+    """Return an id like this one, with a number behind it, that no memory of the folder has."""
     taken = {memory.id for memory in load(root, Settings()).memories}
-    number = 2
-    while (name := f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}") in taken:
-        number += 1
-    return name if memory_id in taken else memory_id
+    return next(name for name in numbered(memory_id) if name not in taken)
+
+
+def numbered(memory_id: str) -> Iterator[str]:
+    """Yield an id with 2, 3 and so on behind it, each within the limit.
+
+    >>> next(numbered("small-commits"))
+    'small-commits-2'
+    """
+    return (f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}" for number in count(2))
 
 
 def edit(root: str, memory_id: str, values: Mapping[str, str], *, now: str, redact: bool = False) -> Memory:
@@ -215,8 +221,7 @@ def supersede(root: str, old_id: str, new_id: str, *, now: str) -> tuple[Memory,
 
 def link(root: str, from_id: str, kind: str, to_id: str, *, now: str, take_away: bool = False) -> Memory:
     """Add a causal link, or take one away, and return the memory that holds it."""
-    if kind not in LINKS:
-        raise InputError(f"there is no link '{kind}'; did you mean {nearest(kind, LINKS)}?")
+    check_choice(kind, LINKS, f"there is no link '{kind}'")
     if from_id == to_id:
         raise InputError(f"'{from_id}' cannot be linked with itself; name another memory")
     if not take_away:
@@ -242,9 +247,7 @@ def refuse_problems(record: Record, *, before: Record | None = None, any_content
 
 
 def _own(root: str, memory_id: str) -> Memory:
-    memory = find(root, memory_id)
-    if memory is None:
-        memory = get(root, memory_id)
+    memory = get(root, memory_id)
     if memory.source != "memory" or not Path(memory.path).resolve().is_relative_to(Path(root).resolve()):
         raise InputError(f"'{memory_id}' lies in {memory.path}, which is only read; bring it in with `ringtrue memory import`")
     return memory
@@ -269,13 +272,6 @@ def _changed(root: str, memory: Memory, make: Callable[[Memory], Memory], *, now
     path = write(root, moved, new=True)
     remove(root, memory)
     return changed(moved, path=path)
-
-
-def _clean(record: Record, *, redact: bool) -> Record:
-    if redact and secrets_in(record):
-        record = without_secrets(record)
-    refuse_secrets(record)
-    return record
 
 
 def _with(memory: Memory, values: Mapping[str, str]) -> Memory:

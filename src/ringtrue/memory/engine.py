@@ -8,22 +8,52 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringtrue.errors import InputError, nearest
-from ringtrue.memory.documents import documents_of
+from ringtrue.errors import InputError, check_choice
 from ringtrue.memory.hook.cache import COARSE, FINE, open_index
-from ringtrue.memory.hook.files import load, own_folder, scan
+from ringtrue.memory.hook.evidence import ends_of
+from ringtrue.memory.hook.files import own_folder, scan
 from ringtrue.memory.hook.index import Index, MemoryHit, shown_until
-from ringtrue.memory.hook.memory import Memory, MemoryFault
+from ringtrue.memory.hook.memory import Memory, MemoryFault, as_record
+from ringtrue.memory.hook.null_level import null_level
+from ringtrue.memory.hook.respond import find
 from ringtrue.memory.hook.settings import STRATEGIES, Settings, read_settings
+from ringtrue.memory.hook.threshold import HookDecision, evidence_of
+from ringtrue.memory.hook.words import called, spoken
+from ringtrue.records import Document
 
 if TYPE_CHECKING:
     from ringtrue.retrieve import Collection
     from ringtrue.retrieve.channels.memory import MemoryFusion as Hybrid
+
+
+OWN_PLACES = ("id", "title", "tags")
+"""Fields of a memory that a document has a place for; all others are its metadata."""
+
+
+def documents_of(memories: Iterable[Memory]) -> list[Document]:
+    """Return a document for each memory: its id, title, body and tags, and every other field as metadata.
+
+    >>> from ringtrue.memory.hook.memory import Memory
+    >>> (found,) = documents_of([Memory(id="x", category="preference", title="Tabs", body="tabs", content={"topic": "tabs"})])
+    >>> found.doc_id, found.text, found.metadata["category"], found.metadata["content"]
+    ('x', 'tabs', 'preference', {'topic': 'tabs'})
+    """
+    return [
+        Document(
+            memory.id,
+            memory.body,
+            memory.title,
+            {name: value for name, value in as_record(memory).items() if name not in OWN_PLACES},
+            memory.tags,
+        )
+        for memory in memories
+    ]
+
 
 HYBRID = "hybrid"
 FOLDER = "collection"
@@ -72,8 +102,7 @@ class Engine:
 
     def __init__(self, root: str, settings: Settings, strategy: str | None = None) -> None:
         self.root, self.settings, self.strategy = root, settings, strategy or settings.match_strategy
-        if self.strategy not in STRATEGIES:
-            raise InputError(f"there is no strategy '{self.strategy}'; did you mean {nearest(self.strategy, STRATEGIES)}?")
+        check_choice(self.strategy, STRATEGIES, f"there is no strategy '{self.strategy}'")
         self._lock, self._hybrid_lock = threading.Lock(), threading.Lock()
         self._snapshot: Snapshot | None = None
         self._retriever: Hybrid | None = None
@@ -160,17 +189,6 @@ def _settled(state: Sequence[str], began: int) -> bool:
     return all(began - change > (FINE if change % 1_000_000_000 else COARSE) for change in changes)
 
 
-def collection_of(root: str, settings: Settings, *, now: float) -> Collection:
-    """Return the memories that may be shown as a collection under ``<root>/.ringtrue/``, brought up to the files."""
-    return _collect(root, shown(root, settings, now=now))
-
-
-def shown(root: str, settings: Settings, *, now: float) -> list[Memory]:
-    """Return the memories that may be shown at all: active and inside their retention."""
-    memories = load(root, settings).memories
-    return [memory for memory in memories if memory.status == "active" and now <= shown_until(memory, settings)]
-
-
 def _collect(root: str, memories: Sequence[Memory]) -> Collection:
     from ringtrue.retrieve import Collection
 
@@ -216,3 +234,35 @@ def guaranteed(found: Sequence[MemoryHit], always: Sequence[Memory], *, k: int) 
     for memory in missing:
         hits.append(MemoryHit(memory, hits[-1].score if hits else 0.0, 0))
     return [hit if hit.rank == rank else MemoryHit(hit.memory, hit.score, rank, hit.stages) for rank, hit in enumerate(hits, 1)]
+
+
+def make_ready(root: str) -> None:
+    """Make the index of a folder and the level that chance reaches in it; what cannot be made is left to the hook."""
+    settings, _ = read_settings(root)
+    if settings.enabled:
+        try:
+            null_level(open_index(root, settings), settings, root=root)
+        except (MemoryFault, OSError):  # the command itself is done, and doctor says what is wrong
+            return
+
+
+@dataclass(frozen=True)
+class HookView:
+    """What the hook makes of a text as a prompt: the words it looks at, what it decides, and the evidence of memories by id."""
+
+    words: tuple[str, ...]
+    decision: HookDecision
+    evidence: Mapping[str, float]
+    phrases: Mapping[str, str]
+    """The trigger phrase by which the text calls a memory, if it does."""
+
+
+def hook_view(root: str, text: str, memories: Sequence[Memory], settings: Settings, *, now: float) -> HookView:
+    """Return how the hook sees a text and these memories; nothing is written but the caches."""
+    level = null_level(open_index(root, settings), settings, root=root)
+    decision = find(root, text, settings, now=now)
+    words = dict.fromkeys(word for part in ends_of(text, settings.query_max_tokens) for word in part)
+    evidence = {memory.id: evidence_of(text, memory, level, settings) for memory in memories}
+    said = spoken(text)
+    phrases = {memory.id: phrase for memory in memories if (phrase := called(memory, said))}
+    return HookView(tuple(words), decision, evidence, phrases)

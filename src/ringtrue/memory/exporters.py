@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.formats import write_whole
-from ringtrue.memory.hook.memory import LINKS, SCHEMA_VERSION, Memory, as_record
-from ringtrue.memory.secrets import refuse_secrets, without_secrets
+from ringtrue.memory.hook.guard import clean_title, title_of
+from ringtrue.memory.hook.memory import CATEGORIES, LINKS, SCHEMA_VERSION, Memory, as_record
+from ringtrue.memory.record_check import refuse_secrets, without_secrets
 
 Record = dict[str, Any]
 
@@ -82,8 +85,7 @@ def send(records: Sequence[Record], target: Path, format: str, *, overwrite: boo
 
     Raises InputError where a file would be overwritten and that was not asked for, before anything is written.
     """
-    if format not in FORMATS:
-        raise InputError(f"there is no format '{format}'; did you mean {nearest(format, FORMATS)}?")
+    check_choice(format, FORMATS, f"there is no format '{format}'")
     if format == "markdown":
         texts = {target / str(record["category"]) / f"{record['id']}.md": as_markdown(record) for record in records}
     else:
@@ -97,3 +99,44 @@ def send(records: Sequence[Record], target: Path, format: str, *, overwrite: boo
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(text, path)
     return list(texts)
+
+
+NAME = "index.md"
+MADE = "<!-- made by `ringtrue memory list --write-index`; change the memories, then make it again -->"
+
+
+def index_page(memories: Iterable[Memory], root: str) -> str:
+    """Return the page: the active memories by category, the newest first, then those that are no longer shown."""
+    everything = sorted(memories, key=lambda memory: (memory.updated_at, memory.id), reverse=True)
+    lines = ["# Memories", MADE]
+    for category in CATEGORIES:
+        mine = [memory for memory in everything if memory.category == category and memory.status == "active"]
+        if mine:
+            lines += ["", f"## {category} ({len(mine)})", "", *(_line(memory, root) for memory in mine)]
+    hidden = [memory for memory in everything if memory.status != "active"]
+    if hidden:
+        lines += ["", f"## no longer shown ({len(hidden)})", ""]
+        lines += [f"{_line(memory, root)} ({memory.status})" for memory in hidden]
+    return "\n".join(lines) + "\n"
+
+
+def _line(memory: Memory, root: str) -> str:
+    path = Path(memory.path)
+    place = path.relative_to(root) if path.is_relative_to(root) else path
+    # A title is text, not Markdown: a bracket in it must not become a link to somewhere.
+    title = "".join(f"\\{letter}" if letter in r"\`*_[]<>#|" else letter for letter in title_of(memory))
+    facts = ", ".join(
+        filter(None, (clean_title(memory.updated_at)[:10], " ".join(f"#{tag}" for tag in map(clean_title, memory.tags))))
+    )
+    return f"- [{title}]({quote(place.as_posix())})" + (f" – {facts}" if facts else "")
+
+
+def write_index_page(memories: Iterable[Memory], root: str) -> Path:
+    """Write the page into the root and return its path."""
+    path = Path(root) / NAME
+    aside = path.with_name(f".{NAME}.{os.getpid()}.tmp")
+    aside.unlink(missing_ok=True)  # writing to a link that lies there would write elsewhere
+    with aside.open("x", encoding="utf-8", errors="replace") as file:
+        file.write(index_page(memories, root))
+    aside.replace(path)
+    return path

@@ -73,74 +73,82 @@ def health(root: str, *, now: float, days: float = DAYS) -> Health:
 
 def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Health:
     """Return the figures of events as the journal yields them, in their order."""
-    outcomes: Counter[str] = Counter()
-    shown: Counter[str] = Counter()
-    read: Counter[str] = Counter()
-    faults: Counter[str] = Counter()
-    times: list[float] = []
-    asked: list[_Asked] = []
-    by_prompt: dict[tuple[Any, Any], _Asked] = {}
-    latest: dict[Any, _Asked] = {}
-    silent_row = empty_row = 0
-    last_at: float | None = None
-    last_error = ""
-    reports = False
+    found = _Tally()
     for event in seen:
-        kind, session = event["event"], event.get("session_id")
-        if kind == "error":
-            faults["timeout" if event.get("kind") == "timeout" else "error"] += 1
-            last_error = str(event.get("message", ""))
-        elif kind == "prompt":
-            outcome = str(event.get("outcome"))
-            outcomes[outcome] += 1
-            last_at = float(event["at"])
-            empty_row = empty_row + 1 if outcome == "empty" else 0
-            if type(event.get("ms")) in (int, float) and 0 <= event["ms"] < 1e9:
-                times.append(float(event["ms"]))
-            if outcome not in ("injected", "silent"):
-                continue
-            silent_row = silent_row + 1 if outcome == "silent" else 0
-            one = _Asked(_ids(event.get("injected")))
-            shown.update(one.shown)
-            asked.append(one)
-            latest[session] = one
-            if event.get("prompt_id"):
-                by_prompt[session, event["prompt_id"]] = one
-        elif kind in ("read", "reference"):
-            reports = True
-            # Hosts that do not name prompts mean the last one of the session.
-            found = by_prompt.get((session, event.get("prompt_id"))) if event.get("prompt_id") else latest.get(session)
-            ids = _ids(event.get("referenced")) if kind == "reference" else {str(event.get("id"))}
-            if kind == "read":
-                read.update(ids)
-            if found is not None and ids & found.shown:
-                found.read, found.quoted = found.read or kind == "read", found.quoted or kind == "reference"
-    spoke = [one for one in asked if one.shown]
-    searched = outcomes["injected"] + outcomes["silent"]
+        if event["event"] == "error":
+            found.faults["timeout" if event.get("kind") == "timeout" else "error"] += 1
+            found.last_error = str(event.get("message", ""))
+        elif event["event"] == "prompt":
+            found.prompt(event)
+        elif event["event"] in ("read", "reference"):
+            found.use(event)
+    spoke = [one for one in found.asked if one.shown]
+    counts, searched = found.outcomes, found.outcomes["injected"] + found.outcomes["silent"]
+
+    def share_of(used: Iterable[bool]) -> float | None:
+        return _share(sum(used), len(spoke)) if found.reports else None
+
     return Health(
         days=days,
-        prompts=sum(outcomes.values()),
+        prompts=counts.total(),
         searched=searched,
-        injected=outcomes["injected"],
-        silent=outcomes["silent"],
-        empty=outcomes["empty"],
-        skipped=outcomes["skipped"],
-        errors=faults["error"],
-        timeouts=faults["timeout"],
-        injections=sum(shown.values()),
-        silent_rate=_share(outcomes["silent"], searched),
-        read_after_injection_rate=_share(sum(one.read for one in spoke), len(spoke)) if reports else None,
-        reference_rate=_share(sum(one.quoted for one in spoke), len(spoke)) if reports else None,
-        unused_rate=_share(sum(not one.read and not one.quoted for one in spoke), len(spoke)) if reports else None,
-        silent_in_a_row=silent_row,
-        empty_in_a_row=empty_row,
-        last_prompt_at=last_at,
-        ms_p50=_percentile(times, 0.5),
-        ms_p95=_percentile(times, 0.95),
-        shown=dict(shown),
-        read=dict(read),
-        last_error=last_error,
+        **{name: counts[name] for name in ("injected", "silent", "empty", "skipped")},
+        errors=found.faults["error"],
+        timeouts=found.faults["timeout"],
+        injections=found.shown.total(),
+        silent_rate=_share(counts["silent"], searched),
+        read_after_injection_rate=share_of(one.read for one in spoke),
+        reference_rate=share_of(one.quoted for one in spoke),
+        unused_rate=share_of(not one.read and not one.quoted for one in spoke),
+        silent_in_a_row=found.silent_row,
+        empty_in_a_row=found.empty_row,
+        last_prompt_at=found.last_at,
+        ms_p50=_percentile(found.times, 0.5),
+        ms_p95=_percentile(found.times, 0.95),
+        shown=dict(found.shown),
+        read=dict(found.read),
+        last_error=found.last_error,
     )
+
+
+class _Tally:
+    """What the events seen so far come to."""
+
+    def __init__(self) -> None:
+        self.outcomes, self.shown, self.read, self.faults = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+        self.times: list[float] = []
+        self.asked: list[_Asked] = []
+        self.last_at: float | None = None
+        self.last_error = ""
+        self.silent_row = self.empty_row = 0
+        self.reports = False
+        self._by_prompt: dict[tuple[Any, Any], _Asked] = {}
+        """Of a session, each prompt, and the latest under None: hosts that do not name prompts mean that one."""
+
+    def prompt(self, event: Mapping[str, Any]) -> None:
+        outcome = str(event.get("outcome"))
+        self.outcomes[outcome] += 1
+        self.last_at = float(event["at"])
+        self.empty_row = self.empty_row + 1 if outcome == "empty" else 0
+        if type(event.get("ms")) in (int, float) and 0 <= event["ms"] < 1e9:
+            self.times.append(float(event["ms"]))
+        if outcome in ("injected", "silent"):
+            self.silent_row = self.silent_row + 1 if outcome == "silent" else 0
+            one = _Asked(_ids(event.get("injected")))
+            self.shown.update(one.shown)
+            self.asked.append(one)
+            for prompt in (None, event.get("prompt_id") or None):
+                self._by_prompt[event.get("session_id"), prompt] = one
+
+    def use(self, event: Mapping[str, Any]) -> None:
+        self.reports = True
+        quoted = event["event"] == "reference"
+        ids = _ids(event.get("referenced")) if quoted else {str(event.get("id"))}
+        if not quoted:
+            self.read.update(ids)
+        found = self._by_prompt.get((event.get("session_id"), event.get("prompt_id") or None))
+        if found is not None and ids & found.shown:
+            found.read, found.quoted = found.read or not quoted, found.quoted or quoted
 
 
 def project_figures() -> dict[str, Any]:

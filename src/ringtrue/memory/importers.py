@@ -10,23 +10,135 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.memory.editing import faults_explained, refuse_problems, with_id
+from ringtrue.errors import InputError, MissingInput, check_choice
+from ringtrue.memory.editing import MAIN_FIELD, faults_explained, numbered, refuse_problems, with_id
 from ringtrue.memory.hook.files import LARGEST, load, locked, write
 from ringtrue.memory.hook.memory import (
-    ID_LIMIT,
+    BODY_FIELDS,
+    LINKS,
+    TIERS,
+    TITLE_LIMIT,
     Memory,
     MemoryFault,
     as_record,
     changed,
     from_record,
 )
+from ringtrue.memory.hook.notes import category_of, from_note, front_end, front_faults, front_matter, note_id
 from ringtrue.memory.hook.settings import Settings, read_settings
-from ringtrue.memory.incoming import Incoming, from_markdown, only_links
-from ringtrue.memory.secrets import refuse_secrets, without_secrets
+from ringtrue.memory.record_check import kebab, refuse_secrets, without_secrets
+
+_HEADING = re.compile(r"^## ([a-z_]+)$", re.M)
+_FACT = re.compile(r"(?:title|name|id|category|type|description|tags|created_at|updated_at|date|metadata):")
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """One memory of a source: where it was read, and its record, or what is wrong with it, or why it is left.
+
+    ``guesses`` are what the source does not say and was decided for it, ``made`` the fields that it does not have, and
+    ``other_id`` is the id of a note by its path, for where the one by its title is taken.
+    """
+
+    place: str
+    record: Mapping[str, Any] | None
+    fault: str = ""
+    left: str = ""
+    guesses: tuple[str, ...] = ()
+    made: frozenset[str] = frozenset()
+    other_id: str = ""
+
+
+def only_links(text: str) -> bool:
+    """True for the page on which an agent lists its other notes, such as MEMORY.md: headings and links, nothing to learn."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return bool(lines) and all(re.match(r"[-*]\s*\[[^\]]+\]\([^)]+\.md\)", line) for line in lines)
+
+
+def from_markdown(path: Path, text: str) -> Incoming:
+    """Return the note in a file; one that cannot be read, or only wrongly, has a fault."""
+    broken = _broken(text)
+    if broken:
+        return Incoming(str(path), None, broken)
+    try:
+        note = from_note(text, str(path))
+    except MemoryFault as fault:
+        return Incoming(str(path), None, str(fault))
+    facts, guesses = note.extra, []
+    given = facts.get("id") if isinstance(facts.get("id"), str) else ""
+    other_id = kebab(note_id(str(path)))
+    name = (kebab(note.id) or note.id) if given else other_id
+    record = as_record(changed(note, content=_sections(note.category, note.body), extra={}, id=name))
+    record["title"] = " ".join(note.title.split())
+    if not note.updated_at:
+        record["updated_at"] = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for field_name in ("supersedes", *LINKS):
+        value = facts.get(field_name)
+        if value:
+            record[field_name] = value if isinstance(value, list) else [value]
+    if isinstance(facts.get("spec_folder"), str) and facts["spec_folder"]:
+        record["spec_folder"] = facts["spec_folder"]
+    record.pop("confidence", None)
+    if facts.get("confidence"):
+        try:
+            record["confidence"] = float(facts["confidence"])
+        except (ValueError, TypeError):
+            guesses.append(f"confidence is {facts['confidence']!r:.60}, which is no number: left out")
+    guesses += _guesses(facts, front_matter(text)[1], str(path))
+    return Incoming(str(path), record, guesses=tuple(guesses), made=frozenset(() if given else ("id",)), other_id=other_id)
+
+
+def _guesses(facts: Mapping[str, Any], body: str, path: str) -> Iterator[str]:
+    """Yield what was decided for a note that does not say it, or says what is none of ours."""
+    category, by = category_of(dict(facts), body.strip(), path)
+    said = facts.get("category") or facts.get("type") or ""
+    if facts.get("category") and category_of({"category": facts["category"]}, "", "")[1]:
+        by = by or f"its type {facts['type']}"
+    if by:
+        start = f"category is {said!r:.60}, which is none of ours" if said else "it names no category"
+        yield f"{start}: taken for a {category} by {by}" if by != "nothing" else f"{start}: taken for a {category}"
+    tier = facts.get("importance_tier")
+    if tier and tier not in TIERS:
+        yield f"importance_tier is {tier!r:.60}, which is none of ours: taken for normal"
+    title = facts.get("title") or facts.get("name")
+    if isinstance(title, str) and len(title) > TITLE_LIMIT:
+        yield f"its title has more than {TITLE_LIMIT} characters: cut there"
+
+
+def _broken(text: str) -> str:
+    """Return what is wrong with the front matter of a note, and the cure; nothing where it can be read.
+
+    Notes that are read in place are taken as they are; what is copied should be copied right.
+
+    >>> _broken("---\\ntitle: [broken\\n---\\ntext")
+    "line 2 opens a list that it does not close: 'title: [broken'; close it with ']', or put the value into quotes"
+    """
+    lines = text.split("\n")
+    if lines[0].strip() != "---":
+        return ""
+    if not front_end(lines):
+        opened = len(lines) > 1 and _FACT.match(lines[1])
+        return "line 1 opens front matter that is never closed; add a line '---' after its last fact" if opened else ""
+    return next(iter(front_faults(text)), "")
+
+
+def _sections(category: str, body: str) -> dict[str, Any]:
+    """Return the content in a note: the fields under their headings, as the export writes them, else all of it in one field."""
+    parts = _HEADING.split(body)
+    names = parts[1::2]
+    if not names or parts[0].strip() or any(name not in BODY_FIELDS[category] for name in names):
+        return {MAIN_FIELD[category]: body}
+    content: dict[str, Any] = {}
+    for name, text in zip(names, parts[2::2], strict=True):
+        lines = text.strip().splitlines()
+        items = [line[2:] for line in lines if line.startswith("- ")]
+        content[name] = items if len(items) == len(lines) else text.strip()
+    return content
+
 
 Conflict = Literal["skip", "rename", "replace"]
 CONFLICTS: tuple[Conflict, ...] = ("skip", "rename", "replace")
@@ -36,7 +148,7 @@ _LONGEST_FOLDER = 200
 
 
 @dataclass(frozen=True)
-class Brought:
+class ImportResult:
     """What an import did, by id; ``renamed`` is old id → new id.
 
     By place: ``refused`` says why, ``left`` names files that hold no memory, ``guessed`` what was decided for a memory that
@@ -189,72 +301,79 @@ def bring(
     redact: bool = False,
     now: str,
     dry_run: bool = False,
-) -> Brought:
+) -> ImportResult:
     """Write what comes in and return what became of each.
 
     A memory without an id gets one from its title. One whose id is taken is skipped, unless ``conflict`` says to give it
     another id or to replace the one that is there. One with a problem or a secret is refused, and the others still come in.
     """
-    if conflict not in CONFLICTS:
-        raise InputError(f"there is no way '{conflict}' with an id that is taken; did you mean {nearest(conflict, CONFLICTS)}?")
-    done: dict[str, list[str]] = {name: [] for name in ("added", "unchanged", "skipped", "replaced")}
-    renamed: dict[str, str] = {}
+    check_choice(conflict, CONFLICTS, f"there is no way '{conflict}' with an id that is taken")
+    most = read_settings(root)[0].body_max_chars
     refused: dict[str, str] = {}
     guessed: dict[str, tuple[str, ...]] = {}
     cut: dict[str, int] = {}
-    most = read_settings(root)[0].body_max_chars
     with faults_explained(), locked(root):
         known = {memory.id: memory for memory in load(root, Settings()).memories}
-        here: set[str] = set()
+        work = _Import(root, conflict, redact, now, dry_run, known)
         for one in incoming:
-            if one.left:
-                continue
             try:
-                record, made = _acceptable(one, redact=redact)
-                memory = from_record(record)
-                if "id" in made:
-                    memory = changed(memory, id=_own_id(memory, one, known, here, made))
-                here.add(memory.id)
-                there = known.get(memory.id)
-                if there is not None and _same(there, memory, made):
-                    done["unchanged"].append(memory.id)
-                    continue
-                if there is not None and conflict == "skip":
-                    done["skipped"].append(memory.id)
-                    continue
-                old = memory.id
-                if there is not None and conflict == "rename":
-                    memory = changed(memory, id=_free(memory.id, known))
-                elif there is not None:
-                    if there.category != memory.category:
-                        raise InputError(
-                            f"'{old}' is a {there.category} here and a {memory.category} there; edit the category first"
-                        )
-                    memory = changed(memory, path=there.path, updated_at=now)
-                path = memory.path if dry_run else write(root, memory, new=there is None or conflict == "rename")
+                memory = None if one.left else work.take(one)
             except (MemoryFault, InputError) as error:
                 refused[one.place] = str(error)
                 continue
-            known[memory.id] = changed(memory, path=path)
-            if one.guesses:
+            if memory is not None and one.guesses:
                 guessed[one.place] = one.guesses
-            if len(memory.body) > most:
+            if memory is not None and len(memory.body) > most:
                 cut[memory.id] = len(memory.body)
-            if there is None:
-                done["added"].append(memory.id)
-            elif conflict == "rename":
-                renamed[old] = memory.id
-            else:
-                done["replaced"].append(memory.id)
-    return Brought(
-        **{name: tuple(ids) for name, ids in done.items()},
-        renamed=renamed,
-        refused=refused,
-        left={one.place: one.left for one in incoming if one.left},
-        guessed=guessed,
-        cut=cut,
-        dry_run=dry_run,
-    )
+    ids = {name: tuple(found) for name, found in work.done.items()}
+    left = {one.place: one.left for one in incoming if one.left}
+    return ImportResult(**ids, renamed=work.renamed, refused=refused, left=left, guessed=guessed, cut=cut, dry_run=dry_run)
+
+
+@dataclass
+class _Import:
+    """An import under way: the memories that are there by now, and what became of those that came."""
+
+    root: str
+    conflict: Conflict
+    redact: bool
+    now: str
+    dry_run: bool
+    known: dict[str, Memory]
+    here: set[str] = field(default_factory=set)
+    """Ids that came with this import."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    done: dict[str, list[str]] = field(default_factory=lambda: {"added": [], "unchanged": [], "skipped": [], "replaced": []})
+
+    def take(self, one: Incoming) -> Memory | None:
+        """Write a memory and return it; None where it is left as it is. Raises InputError or MemoryFault."""
+        record, made = _acceptable(one, redact=self.redact)
+        memory = from_record(record)
+        if "id" in made:
+            memory = changed(memory, id=_own_id(memory, one, self.known, self.here, made))
+        self.here.add(memory.id)
+        there, old = self.known.get(memory.id), memory.id
+        if there is not None and (_same(there, memory, made) or self.conflict == "skip"):
+            self.done["unchanged" if _same(there, memory, made) else "skipped"].append(old)
+            return None
+        if there is not None and self.conflict == "rename":
+            memory = changed(memory, id=next(name for name in numbered(old) if name not in self.known))
+            self._write(memory, new=True)
+            self.renamed[old] = memory.id
+        elif there is not None:
+            if there.category != memory.category:
+                raise InputError(f"'{old}' is a {there.category} here and a {memory.category} there; edit the category first")
+            memory = changed(memory, path=there.path, updated_at=self.now)
+            self._write(memory)
+            self.done["replaced"].append(old)
+        else:
+            self._write(memory, new=True)
+            self.done["added"].append(old)
+        return memory
+
+    def _write(self, memory: Memory, *, new: bool = False) -> None:
+        path = memory.path if self.dry_run else write(self.root, memory, new=new)
+        self.known[memory.id] = changed(memory, path=path)
 
 
 def _acceptable(one: Incoming, *, redact: bool) -> tuple[dict[str, Any], frozenset[str]]:
@@ -284,10 +403,8 @@ def _own_id(memory: Memory, one: Incoming, known: Mapping[str, Memory], here: Co
         return memory.id
     if one.other_id and one.other_id not in here:
         return one.other_id
-    number = 2
-    while (name := _numbered(memory.id, number)) in known and not _same(known[name], changed(memory, id=name), made):
-        number += 1
-    return name
+    names = numbered(memory.id)
+    return next(one for one in names if one not in known or _same(known[one], changed(memory, id=one), made))
 
 
 def _same(here: Memory, there: Memory, made: Collection[str]) -> bool:
@@ -295,14 +412,3 @@ def _same(here: Memory, there: Memory, made: Collection[str]) -> bool:
     aside = ("updated_at", "created_at") if "created_at" in made else ("updated_at",)
     one, other = ({name: value for name, value in as_record(side).items() if name not in aside} for side in (here, there))
     return one == other
-
-
-def _numbered(memory_id: str, number: int) -> str:
-    return f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}"
-
-
-def _free(memory_id: str, known: Mapping[str, object]) -> str:
-    number = 2
-    while (name := _numbered(memory_id, number)) in known:
-        number += 1
-    return name

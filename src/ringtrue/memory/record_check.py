@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
-from ringtrue.errors import nearest
-from ringtrue.memory.hook.guard import clean_title
+from ringtrue.errors import InputError, nearest
+from ringtrue.memory.hook.guard import clean_title, find_secrets
 from ringtrue.memory.hook.memory import (
     BODY_FIELDS,
     CATEGORIES,
@@ -24,8 +24,8 @@ from ringtrue.memory.hook.memory import (
 )
 
 _KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_LISTS = ("tags", "related_files", "trigger_phrases")
 _CHOICES = {"category": CATEGORIES, "record_status": STATUSES, "importance_tier": TIERS}
+_READABLE = {"id": "x", "category": CATEGORIES[0], "title": "x"}
 
 
 def kebab(text: str) -> str:
@@ -80,7 +80,7 @@ def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[
     named = (id_problem(record.get("id")), title_problem(record.get("title")))
     # An id is made from the title, so a missing title is what to say first.
     found = [problem for problem in (named if record.get("id") else named[::-1]) if problem]
-    found += _values(record)
+    found += _unreadable(record)
     found += _content(record, any_content=any_content)
     found += _dates(record)
     found += _references(record)
@@ -99,26 +99,19 @@ def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[
     return found
 
 
-def _values(record: Mapping[str, Any]) -> list[str]:
+def _unreadable(record: Mapping[str, Any]) -> list[str]:
+    """Return what reading refuses, each field for itself."""
     found = []
     if record.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         found.append(f"schema_version is {_shown(record['schema_version'])}; this version writes {SCHEMA_VERSION!r}")
-    for name, allowed in _CHOICES.items():
+    for name in (*_CHOICES, "confidence", "tags", "related_files", "trigger_phrases"):
         value = record.get(name)
-        if value is None and name != "category":
-            continue
-        if not isinstance(value, str) or value not in allowed:
-            cure = (
-                f"did you mean {nearest(value, allowed)}?" if isinstance(value, str) else f"write one of {', '.join(allowed)}"
-            )
-            found.append(f"{name} is {_shown(value)}; {cure}")
-    confidence = record.get("confidence")
-    if confidence is not None and (type(confidence) not in (int, float) or not 0 <= confidence <= 1):
-        found.append(f"confidence is {_shown(confidence)}; write a number from 0 to 1")
-    for name in _LISTS:
-        value = record.get(name)
-        if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-            found.append(f"{name} is {_shown(value)}; write a list of texts")
+        try:
+            from_record({**_READABLE, name: value})
+        except MemoryFault as fault:
+            nearly = isinstance(value, str) and name in _CHOICES
+            near = f"{name} is {_shown(value)}; did you mean {nearest(str(value), _CHOICES[name])}?" if nearly else ""
+            found.append(near or str(fault))
     return found
 
 
@@ -198,3 +191,83 @@ def moment_of(value: object) -> datetime | None:
 def _shown(value: object, limit: int = 60) -> str:
     text = "missing" if value is None else repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+class Secret(NamedTuple):
+    """Something that must not be stored: its field, such as ``content.steps[2]``, its kind, and where it stands there."""
+
+    field: str
+    kind: str
+    start: int
+    end: int
+    value: str
+
+    def __repr__(self) -> str:  # the value must not reach a log
+        return f"Secret({self})"
+
+    def __str__(self) -> str:
+        return f"{self.field}, characters {self.start + 1} to {self.end}: a {self.kind}"
+
+
+def secrets_in(record: Mapping[str, Any]) -> list[Secret]:
+    """Return every secret in the texts of a record.
+
+    >>> [str(one) for one in secrets_in({"content": {"steps": ["psql postgres://app:correct-horse@db/main"]}})]
+    ['content.steps[0], characters 21 to 33: a login']
+    """
+    return [secret for field, name, text in _texts(record) for secret in _of(field, name, text)]
+
+
+def without_secrets(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with ``[token removed]`` and the like in place of every secret.
+
+    >>> without_secrets({"title": "postgres://app:correct-horse@db/main"})
+    {'title': 'postgres://app:[login removed]@db/main'}
+    """
+    return {name: _cleaned(name, value) for name, value in record.items()}
+
+
+def refuse_secrets(record: Mapping[str, Any], *, before: Mapping[str, Any] | None = None) -> None:
+    """Raise InputError that says what is where; what a record had ``before`` already is doctor's to report, not ours."""
+    known = {secret.value for secret in secrets_in(before)} if before is not None else set()
+    fresh = [secret for secret in secrets_in(record) if secret.value not in known]
+    if fresh:
+        name = f"'{record['id']}'" if record.get("id") else "the memory"
+        places = "; ".join(map(str, fresh[:5])) + (f"; and {len(fresh) - 5} more" if len(fresh) > 5 else "")
+        raise InputError(
+            f"{name} holds what must not be stored ({places}); "
+            "name the place where it is kept instead, or use --redact to have it replaced"
+        )
+
+
+def _of(field: str, name: str, text: str) -> list[Secret]:
+    # A field called password says what its value is; the name is read with it, as in the file.
+    start = f'"{name}": "'
+    found = find_secrets(f'{start}{text}"')
+    return [
+        Secret(field, kind, max(0, begin - len(start)), end - len(start), text[max(0, begin - len(start)) : end - len(start)])
+        for kind, begin, end in found
+        if end > len(start)
+    ]
+
+
+def _texts(value: Any, field: str = "", name: str = "") -> list[tuple[str, str, str]]:
+    if isinstance(value, str):
+        return [(field, name, value)]
+    if isinstance(value, Mapping):
+        return [one for key, item in value.items() for one in _texts(item, f"{field}.{key}" if field else str(key), str(key))]
+    if isinstance(value, list | tuple):
+        return [one for place, item in enumerate(value) for one in _texts(item, f"{field}[{place}]", name)]
+    return []
+
+
+def _cleaned(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        for secret in reversed(_of("", name, value)):
+            value = f"{value[: secret.start]}[{secret.kind} removed]{value[secret.end :]}"
+        return value
+    if isinstance(value, Mapping):
+        return {key: _cleaned(str(key), item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(name, item) for item in value]
+    return value

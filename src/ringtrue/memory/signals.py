@@ -46,7 +46,7 @@ Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Brought:
+class SyncResult:
     """What a journal held for the store, how much of it was new, and why some of it was left."""
 
     queries: int
@@ -66,7 +66,7 @@ def bring_journal(
     project: str = DEFAULT_PROJECT,
     since: float = 0.0,
     cleaner: Redactor = Redactor(),  # noqa: B008  # frozen
-) -> Brought:
+) -> SyncResult:
     """Bring the events of a memory folder from a moment on into the store; return what came.
 
     ``cleaner`` takes out what may not be stored, as for a live log; with ``hash_only`` no word of a prompt is stored. A moment
@@ -77,7 +77,7 @@ def bring_journal(
     events = [cleaner.feedback(row) for row in feedback]
     not_ended: Counter[str] = Counter(left)
     ended = outcomes(root, since=since, left=not_ended)
-    return Brought(
+    return SyncResult(
         len(queries),
         sum(store.add_queries(page) for page in _pages(queries)),
         len(events),
@@ -129,26 +129,15 @@ def _search(event: Event, project: str, left: Counter[str]) -> LoggedQuery | Non
         return None
     # A short prompt was searched with the turns before it: without them nobody could tell what it asked for.
     text = (_word(event, "searched") if event.get("enriched") is True else None) or event["query"]
-    session, prompt = _word(event, "session_id"), _word(event, "prompt_id")
+    joint: dict[str, Any] = {name: _word(event, name) for name in ("session_id", "prompt_id", "intent")}
     micros = _micros(event)
-    return LoggedQuery(
-        imported_id("eq_", micros, tool, session or "", prompt or "", text, *(name for name, _ in hits)),
-        text,
-        tool,
-        iso(micros),
-        project=project,
-        intent=_word(event, "intent"),
-        session_id=session,
-        result_ids=tuple(name for name, _ in hits),
-        scores=tuple(score for _, score in hits),
-        total_latency_ms=_number(event.get("ms")),
-        prompt_id=prompt,
-        retriever=retriever,
-        traffic=received(_word(event, "traffic")),
-    )
+    name = imported_id("eq_", micros, tool, joint["session_id"] or "", joint["prompt_id"] or "", text, *hits)
+    found: dict[str, Any] = {"result_ids": tuple(hits), "scores": tuple(hits.values()), "retriever": retriever}
+    found |= {"total_latency_ms": _number(event.get("ms")), "traffic": received(_word(event, "traffic"))}
+    return LoggedQuery(name, text, tool, iso(micros), project=project, **joint, **found)
 
 
-def _hits(shown: Any) -> list[tuple[str, float]] | None:
+def _hits(shown: Any) -> dict[str, float] | None:
     if not isinstance(shown, list):
         return None
     hits: dict[str, float] = {}
@@ -157,21 +146,17 @@ def _hits(shown: Any) -> list[tuple[str, float]] | None:
         if not isinstance(name, str) or not name or score is None:
             return None
         hits.setdefault(name, score)
-    return list(hits.items())
+    return hits
 
 
 def _feedback(event: Event, project: str, left: Counter[str]) -> Iterator[FeedbackEvent]:
     """Yield what an event says was done with memories."""
-    if event["event"] == "read":
-        yield from _done("read_after_search", event, [event], project, left)
-    elif event["event"] == "reference":
-        quoted = event.get("referenced")
-        yield from _done("reference", event, quoted if isinstance(quoted, list) else [], project, left)
-
-
-def _done(kind: EventType, event: Event, items: Iterable[Any], project: str, left: Counter[str]) -> Iterator[FeedbackEvent]:
+    if event["event"] not in ("read", "reference"):
+        return
+    kind: EventType = "reference" if event["event"] == "reference" else "read_after_search"
+    items = event.get("referenced") if kind == "reference" else [event]
     session, prompt = _word(event, "session_id"), _word(event, "prompt_id")
-    for item in items:
+    for item in items if isinstance(items, list) else []:
         name = item.get("id") if isinstance(item, Mapping) else None
         if not isinstance(name, str) or not name:
             left["unreadable"] += 1
@@ -182,16 +167,8 @@ def _done(kind: EventType, event: Event, items: Iterable[Any], project: str, lef
             if kind == "reference" and type(item.get("words")) is int:
                 facts["words"] = item["words"]
             micros = _micros(event)
-            yield FeedbackEvent(
-                stable_id(kind, session, prompt or "", name, str(micros)),
-                kind,
-                session,
-                iso(micros),
-                project=project,
-                item_id=name,
-                actor="agent",
-                metadata=facts,
-            )
+            own_id, at = stable_id(kind, session, prompt or "", name, str(micros)), iso(micros)
+            yield FeedbackEvent(own_id, kind, session, at, project=project, item_id=name, actor="agent", metadata=facts)
 
 
 def _word(event: Event, name: str) -> str | None:
@@ -337,18 +314,10 @@ def count(
         false += False in said
         right += all(said)
     ids = {row.query_id for row in mine if row.result_ids}
-    return MemoryFigures(
-        prompts=len(mine),
-        injections=injections,
-        shown=shown,
-        read=len(ids & opened["read_after_search"]),
-        referenced=len(ids & opened["reference"]),
-        right=right,
-        false=false,
-        not_searched=not_searched or {},
-        latency_ms=_latency([row.total_latency_ms for row in mine if row.total_latency_ms is not None]),
-        since_injection=since,
-    )
+    used = {"read": len(ids & opened["read_after_search"]), "referenced": len(ids & opened["reference"])}
+    judged = {"right": right, "false": false, "since_injection": since}
+    latency = _latency([row.total_latency_ms for row in mine if row.total_latency_ms is not None])
+    return MemoryFigures(len(mine), injections, shown, **used, **judged, not_searched=not_searched or {}, latency_ms=latency)
 
 
 def health_with_memory(found: Health, store: Store, *, project: str = DEFAULT_PROJECT, now: datetime) -> Health:

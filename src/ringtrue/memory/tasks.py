@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,17 +53,16 @@ def preflight(root: str, *, session_id: str, task_id: str, state: State, now: fl
 
     Raises InputError without a session or a task to know it by, for a task that has ended, and where nothing can be written.
     """
-    _check_names(session_id, task_id)
     begun, ended = _task(root, session_id, task_id)
     if ended:
         raise InputError(f"task '{task_id}' of session '{session_id}' has ended already; give the next task another task_id")
-    _note(root, {"at": now, "event": TASK, "phase": BEFORE, **_of(session_id, task_id), **_as_event(state)})
+    named = {"session_id": session_id, "task_id": task_id}
+    _note(root, {"at": now, "event": TASK, "phase": BEFORE, **named, **asdict(state)})
     return begun is not None
 
 
 def postflight(root: str, *, session_id: str, task_id: str, state: State, now: float) -> TaskOutcome:
     """Write down how a task ended and return what it taught; raises InputError where it never began or ended already."""
-    _check_names(session_id, task_id)
     begun, ended = _task(root, session_id, task_id)
     if ended:
         raise InputError(f"task '{task_id}' of session '{session_id}' has ended already; its outcome stands")
@@ -72,8 +71,13 @@ def postflight(root: str, *, session_id: str, task_id: str, state: State, now: f
         cure = f"did you mean {nearest(task_id, known)}?" if known else "call task_preflight when a task begins"
         raise InputError(f"task '{task_id}' of session '{session_id}' has no preflight; {cure}")
     outcome = outcome_of(session_id, task_id, begun, state)
-    figures = {name: getattr(outcome, name) for name in FIGURES}
-    _note(root, {"at": now, "event": TASK, "phase": AFTER, **_of(session_id, task_id), **_as_event(state), **figures})
+    facts = {
+        "session_id": session_id,
+        "task_id": task_id,
+        **asdict(state),
+        **{name: getattr(outcome, name) for name in FIGURES},
+    }
+    _note(root, {"at": now, "event": TASK, "phase": AFTER, **facts})
     return outcome
 
 
@@ -160,7 +164,10 @@ def _tasks(root: str, *, since: float = 0.0) -> list[dict[str, Any]]:
 
 
 def _task(root: str, session_id: str, task_id: str) -> tuple[State | None, bool]:
-    """Return how a task began, if it did, and whether it has ended."""
+    """Return how a task began, if it did, and whether it has ended; raises InputError without names to know it by."""
+    for name, value in (("session_id", session_id), ("task_id", task_id)):
+        if not value.strip():
+            raise InputError(f"{name} is empty; name what the task belongs to")
     begun, ended = None, False
     for event in _tasks(root):
         if (event.get("session_id"), event.get("task_id")) == (session_id, task_id):
@@ -168,20 +175,6 @@ def _task(root: str, session_id: str, task_id: str) -> tuple[State | None, bool]
                 begun = State(event["knowledge"], event["uncertainty"])
             ended = ended or event.get("phase") == AFTER
     return begun, ended
-
-
-def _check_names(session_id: str, task_id: str) -> None:
-    for name, value in (("session_id", session_id), ("task_id", task_id)):
-        if not value.strip():
-            raise InputError(f"{name} is empty; name what the task belongs to")
-
-
-def _of(session_id: str, task_id: str) -> dict[str, str]:
-    return {"session_id": session_id, "task_id": task_id}
-
-
-def _as_event(state: State) -> dict[str, float]:
-    return {"knowledge": state.knowledge, "uncertainty": state.uncertainty}
 
 
 def _note(root: str, event: Mapping[str, Any]) -> None:

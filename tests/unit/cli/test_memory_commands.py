@@ -307,7 +307,7 @@ def test_a9_install_and_uninstall_work_bare_in_a_project(ringtrue, project, monk
 def test_only_the_stores_project_is_set_once_for_all_commands() -> None:
     from ringtrue.cli.lazy import Commands
 
-    commands = Commands({"sync": "memory_sync:sync_command", "install": "memory_install:install_command"})
+    commands = Commands({"sync": "memory_health:sync_command", "install": "memory_hosts:install_command"})
     variables = {name: [one.envvar for one in commands[name].params if "--project" in one.opts] for name in commands}
     assert variables == {"sync": ["RINGTRUE_PROJECT"], "install": [None]}
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from made_memories import memory
 from ringtrue.errors import InputError
-from ringtrue.memory.context import MODES, build_context, choose_mode, linked
-from ringtrue.memory.escaping import block, element, summary, tokens_of, visible
+from ringtrue.memory.context import MODES, block, build_context, choose_mode, element, linked, summary, tokens_of, visible
 from ringtrue.memory.hook.index import MemoryHit
-from ringtrue.memory.sessions import Session
+from ringtrue.memory.tool_context import Session
 
 LONG = "The ledger keeps every amount in minor units so that nothing is rounded twice. " * 40
 

@@ -9,14 +9,33 @@ import pytest
 
 from made_memories import memory, store
 from made_secrets import planted
-from ringtrue.memory.doctor import KINDS, check_up
-from ringtrue.memory.environment import hosts_with_hook, slow_file_system
+from ringtrue.memory.doctor import check_up, hosts_with_hook, slow_file_system
 from ringtrue.memory.hook.files import write
 from ringtrue.memory.hook.guard import find_secrets
 from ringtrue.memory.hook.journal import record
 from ringtrue.memory.hook.memory import as_record
 
 NOW = 1_790_000_000.0
+KINDS = (
+    "schema",
+    "settings",
+    "secret",
+    "title",
+    "dangling link",
+    "superseded but active",
+    "known contradiction",
+    "constitutional",
+    "duplicate",
+    "contradiction",
+    "beyond the index",
+    "stale",
+    "empty prompts",
+    "silent",
+    "hook failures",
+    "never retrieved",
+    "slow file system",
+    "hook not installed",
+)
 DATED = {"created_at": "2026-09-01T12:00:00Z", "updated_at": "2026-09-01T12:00:00Z"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ringtrue.golden
 from ringtrue.golden import load as load_golden
-from ringtrue.memory.documents import documents_of
+from ringtrue.memory.engine import documents_of
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.memory import as_record, from_record
 from ringtrue.memory.hook.settings import Settings

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from made_memories import memory, store
+from ringtrue.memory.exporters import index_page, write_index_page
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.index_page import index_page, write_index_page
 
 
 def test_the_page_lists_every_memory_once_with_a_link_that_leads_there(tmp_path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from made_memories import store
+from ringtrue.memory.engine import make_ready
 from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.null_level import null_level
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.prebuild import make_ready
 
 
 def test_a_10_index_and_level_are_there_before_the_first_prompt(tmp_path) -> None:

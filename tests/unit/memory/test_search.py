@@ -9,8 +9,7 @@ import pytest
 
 from made_memories import memory, store
 from ringtrue.errors import InputError, RingtrueError
-from ringtrue.memory.engine import collection_of, search_memories, shown
-from ringtrue.memory.explain import hook_view
+from ringtrue.memory.engine import Engine, documents_of, hook_view, search_memories
 from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.files import load, write
 from ringtrue.memory.hook.index import Index
@@ -77,7 +76,7 @@ def test_trap_30_what_is_retired_or_past_its_retention_is_in_no_strategy(tmp_pat
     write(root, memory("kept", "Rotate the cache keys", "weekly"))
     write(root, memory("gone", "Rotate the cache keys by hand", "weekly", status="retired"))
     write(root, memory("old", "Rotated the cache keys", "done", category="session_summary", updated_at="2020-01-01"))
-    assert [one.id for one in shown(root, Settings(), now=time.time())] == ["kept"]
+    assert [one.id for one in Engine(root, Settings()).memories(time.time())] == ["kept"]
     for strategy in ("fts5_bm25", "title_tags", "hybrid"):
         try:
             found = search_memories(root, "rotate cache keys", now=time.time(), strategy=strategy, k=10)
@@ -88,7 +87,7 @@ def test_trap_30_what_is_retired_or_past_its_retention_is_in_no_strategy(tmp_pat
 
 
 def test_e_6_hybrid_is_the_retriever_expression_memory(tmp_path) -> None:
-    from ringtrue.retrieve import build
+    from ringtrue.retrieve import Collection, build
 
     store(tmp_path, 25)
     root = str(tmp_path)
@@ -96,7 +95,9 @@ def test_e_6_hybrid_is_the_retriever_expression_memory(tmp_path) -> None:
         answer = search_memories(root, "token cache rollback", now=NOW, strategy="hybrid", k=7)
     except RingtrueError as problem:
         pytest.skip(str(problem))
-    hits = build("memory", collection_of(root, read_settings(root)[0], now=NOW)).search("token cache rollback", k=7)
+    collection = Collection.create(tmp_path / "other")
+    collection.ingest(documents_of(Engine(root, read_settings(root)[0]).memories(NOW)))
+    hits = build("memory", collection).search("token cache rollback", k=7)
     assert [(hit.memory.id, hit.score) for hit in answer.hits] == [(hit.doc_id, hit.score) for hit in hits]
     assert (tmp_path / ".ringtrue" / ".gitignore").read_text() == "*\n"
 
@@ -104,9 +105,10 @@ def test_e_6_hybrid_is_the_retriever_expression_memory(tmp_path) -> None:
 def test_the_collection_follows_the_files(tmp_path) -> None:
     made = store(tmp_path, 3)
     root = str(tmp_path)
-    assert len(collection_of(root, Settings(), now=NOW)) == 3
+    engine = Engine(root, Settings())
+    assert len(engine.memories(NOW)) == 3
     (tmp_path / made[0].category / f"{made[0].id}.json").unlink()
-    assert len(collection_of(root, Settings(), now=NOW)) == 2
+    assert len(engine.memories(NOW)) == 2
 
 
 def test_a4_how_the_hook_sees_a_text_names_its_words_the_evidence_and_the_phrase(tmp_path) -> None:

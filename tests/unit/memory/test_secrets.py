@@ -9,7 +9,7 @@ import pytest
 from made_secrets import planted
 from ringtrue.errors import InputError
 from ringtrue.memory.hook.guard import find_secrets
-from ringtrue.memory.secrets import refuse_secrets, secrets_in, without_secrets
+from ringtrue.memory.record_check import refuse_secrets, secrets_in, without_secrets
 
 KEYS = [(text, value) for kind, text, value in planted() if find_secrets(text)]
 

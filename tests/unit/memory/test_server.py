@@ -20,8 +20,7 @@ from ringtrue.memory.engine import Engine
 from ringtrue.memory.hook.files import load, write
 from ringtrue.memory.hook.journal import events
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.http_server import Address, address_of, check_token, http_app
-from ringtrue.memory.server import build_server
+from ringtrue.memory.server import Address, address_of, build_server, check_token, http_app
 from ringtrue.memory.signals import rows_of
 from ringtrue.memory.tasks import outcomes
 from ringtrue.store import Store, StoredResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from made_memories import memory
 from ringtrue.memory.hook.memory import changed
-from ringtrue.memory.sessions import MOST_USED, Session, Sessions
+from ringtrue.memory.tool_context import MOST_USED, Session, Sessions
 
 
 def test_a_text_that_was_sent_is_known_until_it_changes_or_is_forgotten() -> None:

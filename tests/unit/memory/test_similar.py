@@ -6,8 +6,7 @@ import numpy as np
 
 from made_memories import memory
 from ringtrue.memory.hook.memory import Memory
-from ringtrue.memory.pairs import pairs_of
-from ringtrue.memory.similar import alike_to, vectors_of
+from ringtrue.memory.pairs import alike_to, pairs_of, vectors_of
 
 CENTS = memory(
     "prices-are-stored-as-integer-cents",
@@ -60,5 +59,5 @@ def test_a_2_what_words_alone_bring_up_is_not_said_where_the_doctor_would_not_sh
     assert [pair.kind for pair in pairs_of(active, only=one.id)] == ["duplicate"]
     apart = np.eye(len(active), dtype=np.float32)
     assert frozenset((one.id, other.id)) not in shown(active, apart)
-    monkeypatch.setattr("ringtrue.memory.similar.vectors_of", lambda root, chosen: (apart[: len(chosen)], "words and meaning"))
+    monkeypatch.setattr("ringtrue.memory.pairs.vectors_of", lambda root, chosen: (apart[: len(chosen)], "words and meaning"))
     assert alike_to(str(tmp_path), active, one.id) == []

@@ -11,7 +11,7 @@ from .settings import FILE as SETTINGS_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import Any
 
@@ -328,20 +328,6 @@ def write(root: str, memory: Memory, *, new: bool = False) -> str:
     if not _put(path, data + b"\n", new=new):
         raise MemoryFault(f"there is a memory '{memory.id}' already, in {path}; choose another id or edit that one")
     return path
-
-
-def update(root: str, memory_id: str, change: Callable[[Memory], Memory]) -> Memory:
-    """Read the memory with this id, write what ``change`` makes of it, and return that, while nobody else changes anything.
-
-    Raises MemoryFault where there is no such memory, and whatever ``change`` and ``write`` raise; then nothing has changed.
-    """
-    with locked(root):
-        memory = find(root, memory_id)
-        if memory is None:
-            raise MemoryFault(f"there is no memory '{memory_id}' in {root}")
-        after = change(memory)
-        write(root, after)
-        return after
 
 
 def find(root: str, memory_id: str) -> Memory | None:

@@ -9,13 +9,16 @@ from .memory import TITLE_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from .memory import Memory
 
 _ARROW, _TAGS = "->", "#tags:"
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _HIDDEN = frozenset((*_UNSEEN, "Mn", "Me"))
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 """Letters and signs by their kind, and yet nothing to see."""
+_LINES = 100
 _LOOKED_AT = 4 * TITLE_LIMIT
 """Characters of a title that are cleaned; what can be shown of it is shorter still."""
 
@@ -50,6 +53,16 @@ def _visible(text: str) -> str:
         " " if letter in "\t\n\r\v\f" or kind in ("Zl", "Zp") else "" if kind in _HIDDEN or letter in _BLANK else letter
         for letter, kind in kinds
     )
+
+
+def title_of(memory: Memory) -> str:
+    """Return a title that is safe to show: one visible line without secrets; the id where nothing is left."""
+    return hide_secrets(clean_title(memory.title)) or memory.id
+
+
+def lines_of(texts: Iterable[str]) -> list[str]:
+    """Return texts of a memory, each as one visible line without secrets; at most a hundred of them."""
+    return [clean for text in tuple(texts)[:_LINES] if (clean := hide_secrets(clean_title(text)))]
 
 
 def visible_line(text: str) -> str:

@@ -10,8 +10,7 @@ only share words with it.
 from __future__ import annotations
 
 from .memory import PRIORITY, MemoryFault
-from .phrases import phrases_of, spoken
-from .words import expression, joined, query_words
+from .words import expression, joined, phrases_of, query_words, spoken, words_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from .files import Listing
     from .memory import Memory
     from .settings import Settings
-    from .title_tags import Entry
 
     Row = tuple[float, int, str, int]
     """Score, priority of the category, id, and the memory's place in the index, from 1."""
@@ -160,8 +158,6 @@ class Index:
         return self._db.execute(sql, (expression(words), now, most)).fetchall()
 
     def _by_points(self, words: Sequence[str], now: float) -> list[Row]:
-        from .title_tags import Entry, points
-
         if self._entries is None:
             self._entries = [Entry(memory, self.settings.body_max_chars) for memory in self._memories]
         scores = ((place, points(words, entry)) for place, entry in enumerate(self._entries, 1))
@@ -281,3 +277,44 @@ def build(memories: Sequence[Memory], settings: Settings) -> sqlite3.Connection 
         add_memory(db, memory, settings, place)
     db.execute("COMMIT")
     return db
+
+
+IN_TITLE, IN_TAGS, BEGINNING, IN_BODY = 2, 3, 1, 1
+MOST_FROM_BODY = 3
+BEGINNING_FROM = 4
+"""Letters from which a word counts for one that begins with it."""
+
+
+class Entry:
+    """The words of one memory, taken apart once."""
+
+    __slots__ = ("body", "tags", "title")
+
+    def __init__(self, memory: Memory, body_max_chars: int) -> None:
+        self.title = words_of(memory.title)
+        self.tags = {tag.lower() for tag in memory.tags} | words_of(" ".join(memory.tags))
+        self.body = words_of(memory.body[:body_max_chars])
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text, the parts of compounds too."""
+    whole = words_in(text)
+    return {*whole, *(part for word in whole for part in word.replace("-", "_").replace(".", "_").split("_") if len(part) > 1)}
+
+
+def points(words: Iterable[str], entry: Entry) -> int:
+    """Return 2 for a word in the title and 3 in the tags, 1 where it only begins one there, and 1 in the body, 3 at most.
+
+    >>> from .memory import Memory
+    >>> memory = Memory(id="x", category="decision", title="Token rotation", body="keys live an hour", tags=("auth",))
+    >>> points(["token", "auth", "rota", "hour"], Entry(memory, 2000))
+    7
+    """
+    score, body = 0, 0
+    for word in words:
+        gained = IN_TITLE * (word in entry.title) + IN_TAGS * (word in entry.tags)
+        if not gained and len(word) >= BEGINNING_FROM:
+            gained = BEGINNING * any(other.startswith(word) for part in (entry.title, entry.tags) for other in part)
+        score += gained
+        body += IN_BODY * (word in entry.body)
+    return score + min(body, MOST_FROM_BODY)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .evidence import MemoryWords, beyond_numbers, ends_of, evidence, telling, weights
 from .null_level import Level, null_level
-from .phrases import called, spoken
-from .words import goes_on, refers_back, takes_up
+from .words import called, goes_on, refers_back, spoken, takes_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

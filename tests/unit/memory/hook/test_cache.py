@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,20 @@ import pytest
 from made_memories import WORDS, memory, store
 from ringtrue.memory.hook import cache
 from ringtrue.memory.hook.cache import open_index
-from ringtrue.memory.hook.files import find, load, remove, update, write
+from ringtrue.memory.hook.files import find, load, locked, remove, write
 from ringtrue.memory.hook.index import Index
 from ringtrue.memory.hook.memory import Memory, MemoryFault, changed
 from ringtrue.memory.hook.settings import Settings
+
+
+def update(root: str, memory_id: str, change: Callable[[Memory], Memory]) -> Memory:
+    """Write what ``change`` makes of a memory, while nobody else changes anything."""
+    with locked(root):
+        memory = find(root, memory_id)
+        assert memory is not None
+        write(root, after := change(memory))
+        return after
+
 
 NOW = time.time()
 SETTINGS = Settings()

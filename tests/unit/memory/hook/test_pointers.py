@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.memory import Memory
-from ringtrue.memory.hook.pointers import LIMIT, context_block, hint_block
+from ringtrue.memory.hook.respond import LIMIT, context_block, hint_block
 from ringtrue.memory.hook.threshold import HookDecision
 
 ROOT = "/projects/shop/.claude/memory"

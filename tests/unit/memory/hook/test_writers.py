@@ -15,7 +15,7 @@ sys.path.insert(0, sys.argv[1])
 root = sys.argv[2]
 import sqlite3
 from hook import cache
-from hook.files import load, update, write
+from hook.files import find, load, locked, write
 from hook.cache import open_index
 from hook.memory import Memory, MemoryFault, changed
 from hook.settings import Settings
@@ -25,6 +25,10 @@ TEXT = "cache " * 400
 def made(name, version):
     content = {"decision": TEXT + str(version), "context": str(version)}
     return Memory(id=name, category="decision", title="cache " + name, body="", content=content)
+
+def update(root, name, change):
+    with locked(root):
+        write(root, change(find(root, name)))
 
 def writer(number):
     write(root, made(f"own-{number}", 0), new=True)
