@@ -32,7 +32,7 @@ def test_v1_every_answer_is_as_the_document_says(tmp_path: Path) -> None:
             "--exclude-path-regex", STREAMS, "--max-examples", EXAMPLES, "--seed", SEED,
             "--generation-database", "none", "--request-timeout", "60", "--warnings", "off", "--no-color",
         ]  # fmt: skip
-        hooks = {"SCHEMATHESIS_HOOKS": "rest_schema_checks", "PYTHONPATH": str(Path(__file__).parent), "COLUMNS": "200"}
+        hooks = {"SCHEMATHESIS_HOOKS": "rest_schema_checks", "PYTHONPATH": str(Path(__file__).parents[1]), "COLUMNS": "200"}
         done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **hooks}, capture_output=True, text=True, timeout=900)
         told = server.errors.read_text(encoding="utf-8")
     print("\n".join(done.stdout.splitlines()[-25:]))
