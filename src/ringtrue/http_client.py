@@ -13,8 +13,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -93,22 +92,6 @@ class HttpClient:
         # The message may contain the address, so it is not chained either: a traceback may end in a log.
         except Exception as problem:
             raise self._failure(problem, who, timeout) from None
-
-    @contextmanager
-    def stream(
-        self, who: str, url: str, *, headers: Mapping[str, str], timeout: float, silence: float
-    ) -> Iterator[tuple[Response, Iterator[str]]]:
-        """Give the answer to a GET and its lines, which come as they are read; ``silence`` limits the wait for the next one.
-
-        Only a refusal has a body. Raises what ``request`` raises.
-        """
-        limits = self._httpx.Timeout(timeout, read=silence)
-        try:
-            with self._pool.stream("GET", url, headers=headers, timeout=limits) as found:
-                body = b"" if found.status_code == 200 else found.read()
-                yield Response(who, found.status_code, found.headers, body), found.iter_lines()
-        except self._httpx.HTTPError as problem:
-            raise self._failure(problem, who, silence) from None
 
     def _read(self, found: Any, who: str, given_up: threading.Event) -> bytes:
         parts: list[bytes] = []

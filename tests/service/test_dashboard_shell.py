@@ -26,7 +26,7 @@ from starlette.routing import Mount, Route
 from browser import chromium
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.headers import POLICY
+from ringtrue.service.middleware import POLICY
 from ringtrue.service.pages import shell
 
 NOW = datetime(2026, 11, 16, 9, tzinfo=UTC)
@@ -38,7 +38,8 @@ seen: list[tuple[str, str | None]] = []
 
 def parts(request: Request) -> Response:
     then = NOW - timedelta(hours=3)
-    return shell.page(request, CALLER, "parts.html.jinja", name="bm25", nan=math.nan, sort="-ndcg", then=then)
+    request.state.caller = CALLER
+    return shell.page(request, "parts.html.jinja", name="bm25", nan=math.nan, sort="-ndcg", then=then)
 
 
 async def saved(request: Request) -> Response:

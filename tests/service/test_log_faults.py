@@ -21,7 +21,7 @@ import pytest
 from connectors.faults import LOOPBACK, free_port, proxy
 from postgres_server import INITDB, START, PostgresServer, binaries, not_as_root
 from ringtrue.log import QueryLog, losses
-from ringtrue.service.readiness import Readiness
+from ringtrue.service.intake import Readiness
 from ringtrue.store import Store
 
 HITS = [(f"document-{place}", 1 - place / 20) for place in range(10)]

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from ringtrue.run import Watcher
-from ringtrue.service.pages import evaluate
+from ringtrue.service import evaluating
 from served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
-real = evaluate.evaluated
+real = evaluating.evaluated
 
 
 class Brake:
@@ -40,7 +40,7 @@ class Brake:
 @pytest.fixture
 def brake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Brake]:
     made = Brake()
-    monkeypatch.setattr(evaluate, "evaluated", made.evaluated)
+    monkeypatch.setattr(evaluating, "evaluated", made.evaluated)
     yield made
     made.open.set()
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
 from ringtrue import answers
-from ringtrue.client.jobs import JobsResource, Watching
-from ringtrue.client.reading import read
+from ringtrue.answers import Job, JobState
 from ringtrue.client.resources import (
     BaselinesResource,
     ExperimentsResource,
@@ -19,13 +19,64 @@ from ringtrue.client.resources import (
     JudgmentsResource,
     KeysResource,
     QueriesResource,
+    Resource,
     ReviewsResource,
     ShadowResource,
     TestsResource,
 )
-from ringtrue.client.wire import Wire, encoded, given, segment, several
-from ringtrue.errors import BadAnswer, InputError
+from ringtrue.client.wire import Wire, encoded, failure, given, read, segment, several
+from ringtrue.errors import BadAnswer, CannotDecide, InputError
 from ringtrue.http_client import Response
+
+LOOKED_EVERY_S = 0.5
+Watching = Callable[[Job], None]
+"""Told of a job whenever it has changed."""
+
+
+class JobsResource(Resource):
+    """The jobs of the project: ``/v1/jobs``."""
+
+    def list(self, *, state: JobState | None = None) -> Iterator[Job]:
+        """Yield the jobs, the newest first."""
+        return self._wire.items(Job, "/v1/jobs", state=state)
+
+    def get(self, job_id: str) -> Job:
+        """Return a job as it stands; raises MissingInput if there is none of that id."""
+        return self._wire.get_as(Job, f"/v1/jobs/{segment(job_id, 'job_id')}")
+
+    def cancel(self, job_id: str) -> Job:
+        """Ask a job to stop and return it; it stops at its next step, and one that has ended stays as it is."""
+        return self._wire.write_as(Job, "POST", f"/v1/jobs/{segment(job_id, 'job_id')}/cancel")
+
+    def watch(self, job_id: str) -> Iterator[Job]:
+        """Yield a job whenever it has changed, until it has ended; the service is asked twice a second.
+
+        Raises MissingInput if there is no job of that id, and Unreachable if the service has gone.
+        """
+        last: Job | None = None
+        while last is None or not last.ended:
+            if last is not None:
+                time.sleep(LOOKED_EVERY_S)
+            job = self.get(job_id)
+            if job != last:
+                yield job
+            last = job
+
+    def wait(self, job_id: str, *, on_progress: Watching | None = None) -> Job:
+        """Return a job when it is done; ``on_progress`` is told whenever it changes.
+
+        Raises the exception of its failure, and CannotDecide if it was cancelled or interrupted: it has no result then.
+        """
+        for job in self.watch(job_id):
+            if on_progress is not None:
+                on_progress(job)
+        if job.state == "failed":
+            told = None if job.error is None else {"code": job.error.code, "message": job.error.message}
+            raise failure(told, what=f"job {job_id}")
+        if job.state != "done":
+            raise CannotDecide(f"job {job_id} was {job.state} before it had a result; start it again")
+        return job
+
 
 Excuse = Literal["documents", "ids", "depth"]
 """Preconditions that a run made elsewhere may fail."""
@@ -157,7 +208,7 @@ class Client:
         return found
 
     def job(self, job_id: str) -> answers.Job:
-        """Return a job as it stands; raises MissingInput where there is none of that id."""
+        """Return a job as it stands; raises MissingInput if there is none of that id."""
         return self.jobs.get(job_id)
 
     def cancel(self, job_id: str) -> answers.Job:
@@ -180,7 +231,7 @@ class Client:
 
         The primary measure decides alone, unless several ``measures`` or a ``correction`` are given.
         ``by`` are fields of the queries by whose values it is told as well. Raises MissingInput for a run that is not there,
-        and CannotDecide where the two cannot be compared.
+        and CannotDecide if the two cannot be compared.
         """
         body = {
             "a": a, "b": b, "measures": several(measures), "primary": primary, "alpha": alpha, "correction": correction,

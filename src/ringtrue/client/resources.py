@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from ringtrue import answers
 from ringtrue.client.background import BackgroundLog
-from ringtrue.client.reading import read
-from ringtrue.client.wire import Wire, encoded, given, segment, several
+from ringtrue.client.wire import Wire, encoded, given, read, segment, several
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.traffic import Traffic
 
@@ -34,13 +33,13 @@ class GoldenResource(Resource):
         return self._wire.items(answers.GoldenItem, "/v1/golden")
 
     def versions(self, name: str) -> Iterator[answers.GoldenItem]:
-        """Yield the versions of a set, the last saved first; raises MissingInput where there is no such set."""
+        """Yield the versions of a set, the last saved first; raises MissingInput if there is no such set."""
         return self._wire.items(answers.GoldenItem, f"/v1/golden/{segment(name, 'name')}/versions")
 
     def get(self, name: str, version: str | None = None, *, content: bool = False) -> answers.GoldenVersion:
         """Return a version of a set, the last saved unless one is named; with ``content`` the whole set.
 
-        Raises MissingInput where there is none.
+        Raises MissingInput if there is none.
         """
         path = f"/v1/golden/{segment(name, 'name')}"
         if version is not None:
@@ -158,7 +157,7 @@ class ReviewsResource(Resource):
         )
 
     def undo(self) -> answers.Pair | None:
-        """Take back the last thing that the caller said and return the pair; None where there was nothing."""
+        """Take back the last thing that the caller said and return the pair; None if there was nothing."""
         return self._wire.write_as(answers.Undone, "POST", "/v1/reviews/undo").pair
 
     def skip(self, key: str) -> answers.Pair:
@@ -188,7 +187,7 @@ class ReviewsResource(Resource):
     ) -> answers.Published:
         """Keep the next version of a golden set, with the judgments of its approved pairs.
 
-        Raises CannotDecide where no pair of the set is approved, or reviewers agree too little; ``force`` with a ``reason``,
+        Raises CannotDecide if no pair of the set is approved, or reviewers agree too little; ``force`` with a ``reason``,
         which stays in the audit trail, passes over that.
         """
         body = given({"golden": golden, "rule": rule, "adjudicator": adjudicator, "force": force, "reason": reason})
@@ -312,7 +311,7 @@ class ExperimentsResource(Resource):
         return map(_row, self._wire.items(Mapping[str, Any], "/v1/experiments"))  # type: ignore[type-abstract]
 
     def get(self, experiment_id: str) -> answers.ExperimentRow:
-        """Return one experiment; raises MissingInput where there is none of that id."""
+        """Return one experiment; raises MissingInput if there is none of that id."""
         return _row(self._wire.get(f"/v1/experiments/{segment(experiment_id, 'experiment_id')}"))
 
     def add(self, experiments: Iterable[Mapping[str, Any]]) -> tuple[answers.ExperimentRow, ...]:
@@ -403,7 +402,7 @@ class QueriesResource(Resource):
         )  # fmt: skip
 
     def get(self, query_id: str) -> answers.LoggedSearch:
-        """Return one search; raises MissingInput where the log has none of that id."""
+        """Return one search; raises MissingInput if the log has none of that id."""
         if query_id == "stats":  # the address of ``stats``, and so of no search
             raise MissingInput(f"{self._wire.who}: the log has no search 'stats'")
         return self._wire.get_as(answers.LoggedSearch, f"/v1/queries/{segment(query_id, 'query_id')}")

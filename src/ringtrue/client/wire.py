@@ -1,4 +1,4 @@
-"""Requests to one service: one connection pool, the key, retries, and every refusal as one of Ringtrue's errors.
+"""Requests to one service: one connection pool, the key, retries, records read from JSON, and every refusal as an error.
 
 A write carries an ``Idempotency-Key`` that stays the same over all retries, so that the service carries it out once.
 """
@@ -9,21 +9,176 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+import types
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlsplit
 
 from ringtrue import traffic
-from ringtrue.client.problems import code_of, refusal
-from ringtrue.client.reading import read
-from ringtrue.errors import BadAnswer, InputError, RingtrueError, Unreachable
+from ringtrue.errors import (
+    AccessDenied,
+    BadAnswer,
+    CannotDecide,
+    InputError,
+    MissingInput,
+    RingtrueError,
+    SearchFailed,
+    SpecError,
+    TimedOut,
+    Unreachable,
+    ValidationFailed,
+)
 from ringtrue.http_client import HttpClient, Response, is_loopback
 
+OF_CODE: dict[str, type[RingtrueError]] = {
+    "not_found": MissingInput,
+    "invalid_expression": SpecError,
+    "invalid_input": InputError,
+    "invalid_golden_set": ValidationFailed,
+    "cannot_decide": CannotDecide,
+    "no_key": AccessDenied,
+    "forbidden": AccessDenied,
+    "timed_out": TimedOut,
+    "in_progress": TimedOut,
+    "search_timed_out": TimedOut,
+    "search_unreachable": Unreachable,
+    "search_denied": AccessDenied,
+    "search_answered_wrongly": BadAnswer,
+    "search_failed": SearchFailed,
+}
+"""Codes that say more than the status of the answer does."""
+OF_STATUS: dict[int, type[RingtrueError]] = {
+    401: AccessDenied, 403: AccessDenied, 404: MissingInput, 408: TimedOut, 429: Unreachable, 504: TimedOut,
+}  # fmt: skip
+MOST_LETTERS = 2_000
+
+
+def code_of(body: bytes) -> str | None:
+    """Return the code of a refusal; None if the body is not in the service's words."""
+    said = _said(body)
+    return None if said is None else str(said["code"])
+
+
+def refusal(status: int, body: bytes, *, who: str, request_id: str | None, key: str | None) -> RingtrueError:
+    """Return the exception for an answer that is no success.
+
+    The service's own message is kept and the request id named, under which its log has more; ``key`` is never in it.
+    """
+    if 300 <= status < 400:
+        return InputError(
+            f"{who} sends callers elsewhere (HTTP {status}), where a key does not follow; write the final address"
+        )
+    said = _said(body)
+    if said is None:
+        kind = OF_STATUS.get(status, Unreachable if status >= 500 else InputError)
+        return kind(f"{who} answered HTTP {status}, not in Ringtrue's words; check the address and what stands in front of it")
+    kind = OF_CODE.get(str(said["code"])) or OF_STATUS.get(status) or (Unreachable if status >= 500 else InputError)
+    return kind(_shown(str(said["message"]), str(said.get("request_id") or request_id or ""), key))
+
+
+def failure(error: Any, *, what: str) -> RingtrueError:
+    """Return the exception for a job that failed, from the error that it ended with."""
+    known = error if isinstance(error, dict) else {}
+    kind = OF_CODE.get(str(known.get("code")), SearchFailed)
+    return kind(_shown(f"{what} failed: {known.get('message', 'without saying why')}", "", None))
+
+
+def _said(body: bytes) -> dict[str, Any] | None:
+    try:
+        said = json.loads(body)["error"]
+        return said if isinstance(said, dict) and {"code", "message"} <= said.keys() else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _shown(message: str, request_id: str, key: str | None) -> str:
+    plain = "".join(letter if letter.isprintable() else " " for letter in message[:MOST_LETTERS])
+    text = plain.replace(key, "…") if key else plain
+    return f"{text} (request {request_id:.64})" if request_id else text
+
+
 Record = TypeVar("Record")
+_PLAIN = (str, int, float, bool)
+
+
+def read(kind: type[Record], value: Any, *, place: str = "answer") -> Record:
+    """Return JSON as a record; raises BadAnswer naming the place that is not as declared.
+
+    Fields that the record does not have are left out, so that a newer service can say more; one that is missing is an error
+    unless the record has a default for it.
+    """
+    made: Record = _read(kind, value, place)
+    return made
+
+
+def _read(kind: Any, value: Any, place: str) -> Any:
+    origin = get_origin(kind)
+    if kind is Any or kind is object:
+        return value
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _record(kind, value, place)
+    if origin in (Union, types.UnionType):
+        return _either(kind, value, place)
+    if origin is Literal:
+        # A newer service may know a word more; what reads it decides what that means.
+        return _scalar(type(get_args(kind)[0]), value, place)
+    if origin is tuple:
+        return tuple(_read(get_args(kind)[0], item, f"{place}[{at}]") for at, item in enumerate(_expected(list, value, place)))
+    if origin is not None and issubclass(origin, Mapping):
+        inner = get_args(kind)[1]
+        return {str(name): _read(inner, item, f"{place}.{name}") for name, item in _expected(dict, value, place).items()}
+    return _scalar(kind, value, place)
+
+
+def _record(kind: Any, value: Any, place: str) -> Any:
+    given = _expected(dict, value, place)
+    hints = _hints(kind)
+    values = {}
+    for field in fields(kind):
+        if field.name in given:
+            values[field.name] = _read(hints[field.name], given[field.name], f"{place}.{field.name}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise BadAnswer(f"{place}.{field.name} is missing; is this a service of another version?")
+    return kind(**values)
+
+
+def _either(kind: Any, value: Any, place: str) -> Any:
+    options = [option for option in get_args(kind) if option is not types.NoneType]
+    if value is None and len(options) < len(get_args(kind)):
+        return None
+    for option in options[:-1]:
+        try:
+            return _read(option, value, place)
+        except BadAnswer:
+            continue
+    return _read(options[-1], value, place)
+
+
+def _scalar(kind: Any, value: Any, place: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind not in _PLAIN:  # a declaration that this file cannot read is a mistake here, not of the service
+        raise TypeError(f"{place}: {kind} cannot be read from JSON")
+    if kind in (int, float) and isinstance(value, bool):
+        raise BadAnswer(f"{place} is {value!r} and not a number; is this a service of another version?")
+    return _expected(kind, value, place)
+
+
+def _expected(kind: type[Any], value: Any, place: str) -> Any:
+    if not isinstance(value, kind):
+        raise BadAnswer(f"{place} is {value!r:.60} and no {kind.__name__}; is this a service of another version?")
+    return value
+
+
+@lru_cache(maxsize=256)
+def _hints(kind: Hashable) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 LONGEST_WAIT_S = 60.0
 """A service that wants to be left alone for longer is told of at once."""
-SILENCE_S = 45.0
-"""A stream of events without a sign of life for so long is taken for broken; the service sends one every 15 s."""
 FIRST_WAIT_S = 0.2
 BUSY = (429, 503)
 SAFE = ("GET", "HEAD")
@@ -68,7 +223,7 @@ class Wire:
         return read(kind, self.get(path, **params))
 
     def write(self, method: str, path: str, body: Any = None, /, **params: Any) -> Any:
-        """Send JSON and return the JSON that is answered; None where nothing is."""
+        """Send JSON and return the JSON that is answered; None if nothing is."""
         reply = self.send(method, path, params=params, content=None if body is None else encoded(body))
         return reply.json if reply.body else None
 
@@ -132,17 +287,6 @@ class Wire:
             tries += 1
             time.sleep(wait)
 
-    def events(self, path: str) -> Generator[Any, None, None]:
-        """Yield the data of a stream of events until it ends; raises Unreachable or TimedOut if it breaks."""
-        headers = {**self._key_header(), "Accept": "text/event-stream"}
-        where = self.url + path
-        with self._http.stream(self.who, where, headers=headers, timeout=self.timeout, silence=SILENCE_S) as (found, lines):
-            if found.status != 200:
-                raise self._refused(found)
-            if not found.headers.get("content-type", "").startswith("text/event-stream"):
-                raise BadAnswer(f"{self.who} answered no stream of events; check what stands in front of it")
-            yield from _data(lines)
-
     def _key_header(self) -> dict[str, str]:
         return {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
 
@@ -178,19 +322,6 @@ def segment(value: str, name: str) -> str:
     if not isinstance(value, str) or value in ("", ".", ".."):
         raise InputError(f"{name} is {value!r}, which names nothing")
     return quote(value, safe="")
-
-
-def _data(lines: Iterator[str]) -> Iterator[Any]:
-    parts: list[str] = []
-    for line in lines:
-        if line.startswith("data:"):
-            parts.append(line[5:].removeprefix(" "))
-        elif not line and parts:
-            text, parts = "\n".join(parts), []
-            try:
-                yield json.loads(text)
-            except ValueError:
-                raise BadAnswer("the service sent an event that is no JSON; is this a service of another version?") from None
 
 
 def _pause(found: Response, tries: int) -> float:

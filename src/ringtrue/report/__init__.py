@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         component_lines as component_lines,
         measure_lines as measure_lines,
         notes as notes,
+        lost_at as lost_at,
         relevant_documents as relevant_documents,
         shown_measures as shown_measures,
         slice_fields as slice_fields,

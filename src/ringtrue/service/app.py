@@ -15,9 +15,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from ringtrue.service import errors
 from ringtrue.service.context import Service
-from ringtrue.service.headers import BrowserSessions, Envelope
 from ringtrue.service.idempotency import Idempotency
-from ringtrue.service.limits import Bodies, Doorkeeper
+from ringtrue.service.middleware import Bodies, BrowserSessions, Doorkeeper, Envelope
 from ringtrue.service.pages import PAGES, shell
 from ringtrue.service.routes import ROUTERS
 from ringtrue.service.settings import Settings
@@ -59,8 +58,8 @@ def create_app(settings: Settings, opened: Service | None = None) -> FastAPI:
     errors.install(app)
     app.state.error_page = shell.error_page
     app.add_exception_handler(errors.LoginNeeded, shell.to_login)
-    for name in ROUTERS:
-        app.include_router(import_module(f"ringtrue.service.routes.{name}").router)
+    for module, router in ROUTERS:
+        app.include_router(getattr(import_module(f"ringtrue.service.routes.{module}"), router))
     for name in PAGES:
         app.include_router(import_module(f"ringtrue.service.pages.{name}").router)
     app.mount("/static", shell.static_files(), name="static")

@@ -14,7 +14,7 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Scope
 from ringtrue.service.errors import LoginNeeded, Refused
-from ringtrue.store import ApiKey, timestamp
+from ringtrue.store import ApiKey, AuditEntry, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.service.context import Service
@@ -57,8 +57,41 @@ class Caller:
     """When the key ends."""
 
     def may(self, scope: Scope) -> bool:
-        """True where this caller may do what needs the scope; 'admin' may do everything."""
+        """True if this caller may do what needs the scope; 'admin' may do everything."""
         return scope in self.scopes or "admin" in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one caller reaches of a server: its parts, and the store of the caller's project."""
+
+    service: Service
+    caller: Caller
+
+    @property
+    def store(self) -> Store:
+        """The store as this caller may see it: one project and nothing else."""
+        return self.service.store.only(self.caller.project)
+
+    @property
+    def project(self) -> str:
+        return self.caller.project
+
+    @property
+    def who(self) -> str:
+        return self.caller.who
+
+    def may(self, scope: Scope) -> bool:
+        """True if the caller may do what needs the scope."""
+        return self.caller.may(scope)
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return self.service.now()
+
+    def note(self, what: str, subject: str, detail: Mapping[str, Any]) -> None:
+        """Write into the audit trail of the caller's project that they did something."""
+        self.store.add_audit(AuditEntry(timestamp(self.now()), self.who, what, subject, detail, self.project))
 
 
 def digest(token: str) -> bytes:
@@ -74,10 +107,9 @@ class Keyring:
         self._known: dict[bytes, tuple[float, ApiKey]] = {}
         """Until when each key is believed."""
         self._turn = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
-        self._asking: dict[bytes, asyncio.Lock] = {}
 
     def find(self, token: str, *, now: datetime) -> ApiKey | None:
-        """Return the key of a token; None where there is none, or it expired or was revoked."""
+        """Return the key of a token; None if there is none, or it expired or was revoked."""
         key = self._store.verify_key(token, now=now)
         if key is None:
             self._known.pop(digest(token), None)
@@ -96,17 +128,8 @@ class Keyring:
         if name not in self._known:
             async with self._turn:
                 return await run_in_threadpool(self.find, token, now=now)
-        if key := self._believed(name):
-            return key
-        # Callers with many requests under way would ask the store for all of them at once, each time their key is forgotten.
-        async with self._asking.setdefault(name, asyncio.Lock()):
-            key = self._believed(name) or await run_in_threadpool(self.find, token, now=now)
-        self._asking.pop(name, None)
-        return key
-
-    def _believed(self, name: bytes) -> ApiKey | None:
-        until, key = self._known.get(name, (0.0, None))
-        return key if until > time.monotonic() else None
+        until, key = self._known[name]
+        return key if until > time.monotonic() else await run_in_threadpool(self.find, token, now=now)
 
     def named(self, key_id: str, project: str, *, now: datetime) -> ApiKey | None:
         """Return a key by its id where it still opens something."""
@@ -146,7 +169,7 @@ async def caller_of(request: Request) -> Caller:
 
 
 def token_of(given: str) -> str | None:
-    """Return the token in an Authorization header, however the word before it is spelled; None where there is none."""
+    """Return the token in an Authorization header, however the word before it is spelled; None if there is none."""
     kind, _, token = given.partition(" ")
     return token.strip() or None if kind.lower() == "bearer" else None
 
@@ -159,27 +182,27 @@ def client_of(request: Request) -> str:
     return request.client.host if request.client is not None else "unknown"
 
 
-def needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+def needs(scope: Scope) -> Callable[[Request], Awaitable[Access]]:
     """Return the dependency of a route that needs a scope."""
 
-    async def caller(request: Request) -> Caller:
-        return allowed(await caller_of(request), scope)
+    async def access(request: Request) -> Access:
+        return _allowed(request, await caller_of(request), scope)
 
-    return caller
+    return access
 
 
-def allowed(caller: Caller, scope: Scope) -> Caller:
-    """Return the caller where they may; raises Refused."""
+def _allowed(request: Request, caller: Caller, scope: Scope) -> Access:
+    """Return the access of a caller; raises Refused if their key lacks the scope."""
     if not caller.may(scope):
         have = ", ".join(caller.scopes)
         raise Refused(403, "forbidden", f"this needs a key with scope '{scope}'; yours has {have}")
-    return caller
+    return Access(request.app.state.service, caller)
 
 
-Reader = Annotated[Caller, Depends(needs("read"))]
-Writer = Annotated[Caller, Depends(needs("write"))]
-Reviewer = Annotated[Caller, Depends(needs("review"))]
-Admin = Annotated[Caller, Depends(needs("admin"))]
+Reader = Annotated[Access, Depends(needs("read"))]
+Writer = Annotated[Access, Depends(needs("write"))]
+Reviewer = Annotated[Access, Depends(needs("review"))]
+Admin = Annotated[Access, Depends(needs("admin"))]
 
 
 # ── browsers ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +249,7 @@ class SessionCookies:
         return f"{body}.{self._sign('session', body)}"
 
     def read(self, cookie: str, *, now: datetime) -> BrowserSession | None:
-        """Return the session of a cookie; None where it is not ours, has ended, or somebody signed out of it."""
+        """Return the session of a cookie; None if it is not ours, has ended, or somebody signed out of it."""
         body, _, signature = cookie.rpartition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._sign("session", body).encode()):
             return None
@@ -241,10 +264,10 @@ class SessionCookies:
         return hmac.new(self._secret, f"{what}\0{text}".encode(), hashlib.sha256).hexdigest()
 
 
-def page_needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+def page_needs(scope: Scope) -> Callable[[Request], Awaitable[Access]]:
     """Return the dependency of a page that needs a scope; what changes something must carry the CSRF token."""
 
-    async def caller(request: Request) -> Caller:
+    async def access(request: Request) -> Access:
         service: Service = request.app.state.service
         session: BrowserSession = request.state.session
         if request.method not in SAFE:
@@ -252,9 +275,9 @@ def page_needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
         # Set before it may be refused: the page that says so still shows whose it is.
         request.state.caller = known = await _of_session(service, session)
         request.state.project = known.project
-        return allowed(known, scope)
+        return _allowed(request, known, scope)
 
-    return caller
+    return access
 
 
 async def _of_session(service: Service, session: BrowserSession) -> Caller:
@@ -280,7 +303,7 @@ async def check_csrf(request: Request, service: Service, session: BrowserSession
         raise Refused(403, "csrf", "this form is out of date, or did not come from this page; reload the page and try again")
 
 
-PageReader = Annotated[Caller, Depends(page_needs("read"))]
-PageWriter = Annotated[Caller, Depends(page_needs("write"))]
-PageReviewer = Annotated[Caller, Depends(page_needs("review"))]
-PageAdmin = Annotated[Caller, Depends(page_needs("admin"))]
+PageReader = Annotated[Access, Depends(page_needs("read"))]
+PageWriter = Annotated[Access, Depends(page_needs("write"))]
+PageReviewer = Annotated[Access, Depends(page_needs("review"))]
+PageAdmin = Annotated[Access, Depends(page_needs("admin"))]

@@ -11,7 +11,7 @@ import asyncio
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ringtrue.service.errors import Refused, answer
-from ringtrue.service.headers import always, next_request_id
+from ringtrue.service.middleware import always, next_request_id
 
 HEAD_S = 15.0
 """Seconds in which the head of a request must have arrived, the first one's from when the connection was made."""

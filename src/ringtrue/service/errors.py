@@ -1,7 +1,8 @@
-"""What went wrong, in one shape for every program and one page for every reader (V-1).
+"""What went wrong, in one shape for every program and one page for every reader (V-1), in the words of whoever reads it.
 
 ``{"error": {"code", "message", "field", "request_id"}}``: the code is for programs, the message for people. What a message may
-not hold: a path of this machine, an address with a password, a traceback.
+not hold: a path of this machine, an address with a password, a traceback. What lies below the service names options of the
+command line; a message is kept as it was raised, and worded anew where it is shown.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,7 +38,57 @@ from ringtrue.errors import (
     Unusable,
     ValidationFailed,
 )
-from ringtrue.service.hints import for_rest
+
+Words = Sequence[tuple[re.Pattern[str], str]]
+APART = "Compare different sets on purpose"
+"""The box on the page Compare."""
+
+_BOTH = (
+    re.compile(r"map them with --id-pattern '[^']*'(?: \(ids= in Python\))?"),
+    "name the documents of the set as the search does",
+)
+_PAGES: Words = (
+    _BOTH,
+    (re.compile(r"(?:GET )?/v1/queries lists the newest"), "the query log lists the newest"),
+    (re.compile(r"/v1/openapi\.json lists what there is"), "the menu leads to what there is"),
+    (re.compile(r"allow it \(--allow-different-sets, allow_different_sets=True\)"), f"tick “{APART}”"),
+    (re.compile(r", or accept it with --allow [\w-]+(?: \(allow= in Python\))?"), ""),
+)
+_REST: Words = (
+    _BOTH,
+    (re.compile(r"allow it \(--allow-different-sets, allow_different_sets=True\)"), 'send "allow_different_sets": true'),
+    (re.compile(r"accept it with --allow ([\w-]+)(?: \(allow= in Python\))?"), r'send "allow": ["\1"]'),
+    (re.compile(r"ringtrue test create \S+ --again"), 'POST /v1/tests with "again": true'),
+    (re.compile(r"ringtrue test create(?: \S+)?"), "POST /v1/tests"),
+    (re.compile(r"`ringtrue flag set (\S+) --state running`"), r'PUT /v1/flags/\1 with "state": "running"'),
+    (re.compile(r"`ringtrue flag set`"), "PUT /v1/flags/{name}"),
+    (re.compile(r"ringtrue flag set .+"), "PUT /v1/flags/{name}"),
+)
+
+
+def for_pages(message: str) -> str:
+    """Return a message as a page tells it.
+
+    >>> for_pages("no number: the run stops at rank 5; ask for more, or accept it with --allow cut-off (allow= in Python)")
+    'no number: the run stops at rank 5; ask for more'
+    """
+    return _worded(message, _PAGES)
+
+
+def for_rest(message: str) -> str:
+    """Return a message as REST tells it.
+
+    >>> for_rest("no number: the run stops at rank 5; ask for more, or accept it with --allow cut-off (allow= in Python)")
+    'no number: the run stops at rank 5; ask for more, or send "allow": ["cut-off"]'
+    """
+    return _worded(message, _REST)
+
+
+def _worded(message: str, words: Words) -> str:
+    for pattern, said in words:
+        message = pattern.sub(said, message)
+    return message
+
 
 LOG = logging.getLogger("ringtrue.service")
 KINDS: tuple[tuple[type[RingtrueError], int, str], ...] = (

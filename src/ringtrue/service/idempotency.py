@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ringtrue.errors import RingtrueError
 from ringtrue.service.auth import Caller, caller_of
 from ringtrue.service.errors import Refused
-from ringtrue.service.limits import UNSAFE, replayed
+from ringtrue.service.middleware import UNSAFE, replayed
 from ringtrue.store import Reply, Store, timestamp
 
 HEADER = "idempotency-key"
@@ -85,7 +85,7 @@ class Idempotency:
         request = Request(scope, receive)
         service, caller = scope["app"].state.service, await caller_of(request)
         body = await request.body()
-        store, now = service.of(caller), service.now()
+        store, now = service.store.only(caller.project), service.now()
         route = f"{scope['method']} {scope['path']}"
         fresh = Reply(key, route, _print(scope, caller, body), None, b"", timestamp(now), caller.project)
         there = await run_in_threadpool(store.claim_reply, fresh)

@@ -1,7 +1,7 @@
 """From requests to the log: searches and feedback wait in one queue, and those that wait together share a commit.
 
 A request is answered after its rows are in the database and not before: an acknowledged row survives the death of this process.
-What cannot be taken is refused at once, and never silently.
+What cannot be taken is refused at once, and never silently. Readiness says whether the service can take work.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -336,3 +337,47 @@ class Intake:
 
 def _name(row: Row) -> str:
     return row.query_id if isinstance(row, LoggedQuery) else row.event_id
+
+
+ANSWER_S = 2.0
+"""Seconds that the store may take for the smallest question."""
+
+
+class Readiness:
+    """Asks the store and the writer of one server; without a writer, the store alone."""
+
+    def __init__(self, store: Store, writer: Intake | None = None) -> None:
+        self._store, self._writer = store, writer
+        self._lock = threading.Lock()
+        self._asking: _Question | None = None
+
+    def read_problem(self) -> str | None:
+        """Return why the store cannot be read; None if it can."""
+        with self._lock:
+            if self._asking is None or self._asking.answered.is_set():
+                self._asking = _Question(self._store)
+            asking = self._asking  # one that hangs is not asked again
+        return asking.problem if asking.answered.wait(ANSWER_S) else "the store does not answer"
+
+    def write_problem(self) -> str | None:
+        """Return why nothing can be logged; None if it can."""
+        return None if self._writer is None else self._writer.trouble
+
+
+class _Question:
+    """One look at the store, in a thread that may hang."""
+
+    def __init__(self, store: Store) -> None:
+        self.answered = threading.Event()
+        self.problem: str | None = None
+        threading.Thread(target=self._ask, args=(store,), name="ringtrue-readiness", daemon=True).start()
+
+    def _ask(self, store: Store) -> None:
+        try:
+            store.schema_version()
+        except RingtrueError:
+            self.problem = "the store cannot be reached"
+        except Exception as problem:
+            self.problem = f"the store cannot be read: {type(problem).__name__}"
+        finally:
+            self.answered.set()

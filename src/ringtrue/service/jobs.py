@@ -48,7 +48,7 @@ class Cancelled(Exception):
 
 
 def unit_of(job: StoredJob) -> str:
-    """Return what a job counts, by what it says it does or was stopped at; empty where that is not known."""
+    """Return what a job counts, by what it says it does or was stopped at; empty if that is not known."""
     return COUNTED.get((job.says or "").rpartition(" ")[2], "")
 
 
@@ -104,7 +104,7 @@ class JobRunner:
         self._closing = threading.Event()
 
     def start(self, kind: str, caller: Caller, request: Mapping[str, Any], work: Work) -> StoredJob:
-        """Begin a job and return it as it waits; raises Refused where a project has too many."""
+        """Begin a job and return it as it waits; raises Refused if a project has too many."""
         moment = timestamp(self._now())
         job = StoredJob(
             job_id=f"job_{secrets.token_hex(8)}",
@@ -133,7 +133,7 @@ class JobRunner:
         return job
 
     def get(self, job_id: str, project: str) -> StoredJob:
-        """Return a job as it stands; raises MissingInput where the project has none of that id."""
+        """Return a job as it stands; raises MissingInput if the project has none of that id."""
         alive = self._alive.get(job_id)
         found = alive if alive is not None and alive.project == project else self._store.job(job_id, project=project)
         if found is None:
@@ -237,7 +237,7 @@ class JobRunner:
                 return
 
     def _saved(self, job: StoredJob) -> bool:
-        """Write down how a job ended, and forget it here; False where the store does not take it."""
+        """Write down how a job ended, and forget it here; False if the store does not take it."""
         try:
             self._store.save_job(job)
         except MissingInput:

@@ -62,7 +62,7 @@ def _modest(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    """True where more than so many lists and objects lie in each other."""
+    """True if more than so many lists and objects lie in each other."""
     if not isinstance(value, dict | list):
         return False
     return levels == 0 or any(_deeper(one, levels - 1) for one in (value.values() if isinstance(value, dict) else value))

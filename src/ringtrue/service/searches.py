@@ -105,7 +105,7 @@ class Searches:
 
     @property
     def documents(self) -> Collection:
-        """The documents that are searched; raises MissingInput where the settings name none, or what they name is not there."""
+        """The documents that are searched; raises MissingInput if the settings name none, or what they name is not there."""
         with self._opening:
             if self._documents is None:
                 self._documents = self._opened()
@@ -127,7 +127,7 @@ class Searches:
     def retriever(self, text: str | None = None) -> Subject:
         """Return the retriever of an admitted expression, the server's own unless given, with its text and fingerprint.
 
-        Raises what building it raises, and Refused (409) where it needs an index and there are many already.
+        Raises what building it raises, and Refused (409) if it needs an index and there are many already.
         """
         # As it is written: the names of channels in hits and logs are those that somebody wrote.
         wanted = str(as_expression(self.settings.retriever if text is None else text))

@@ -140,7 +140,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
 
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Yield a socket at an address; raises InputError where it cannot be had."""
+    """Yield a socket at an address; raises InputError if it cannot be had."""
     try:
         found = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
     except OSError as problem:

@@ -54,7 +54,7 @@ class Settings:
     folder: Path | None = None
     """Documents made by ``ringtrue ingest``; those of ``golden`` unless given."""
     golden: str | None = None
-    """A shipped name or a path: whose documents are searched where there is no folder."""
+    """A shipped name or a path: whose documents are searched if there is no folder."""
     expressions: tuple[str, ...] = ()
     """Further retrievers that requests may name although they hold paths or models: the operator knows them."""
     prefix: str = "ringtrue"
@@ -87,7 +87,7 @@ class Settings:
 
     @cached_property
     def loopback(self) -> bool:
-        """True where only this machine can reach the server."""
+        """True if only this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:
@@ -97,7 +97,7 @@ class Settings:
 
     @cached_property
     def open(self) -> bool:
-        """True where callers need no key: this machine alone reaches the server, and nothing says otherwise.
+        """True if callers need no key: this machine alone reaches the server, and nothing says otherwise.
 
         A name that others call it by, or a proxy that is believed, means that one passes on what they ask.
         """
@@ -119,7 +119,7 @@ class Settings:
 
     @property
     def own_hosts(self) -> frozenset[str]:
-        """Return the host names that requests may carry; empty where any may: behind keys a name opens nothing."""
+        """Return the host names that requests may carry; empty if any may: behind keys a name opens nothing."""
         if not self.open and not self.hosts:
             return frozenset()
         return frozenset({"localhost", "127.0.0.1", "[::1]", self.host.lower(), *(name.lower() for name in self.hosts)})

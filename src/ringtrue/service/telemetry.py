@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 
 from ringtrue.service import readings
 from ringtrue.service.alerts import RuleState, rule_states, watched
-from ringtrue.service.exposition import NOBODY, Durations, encoded, families
-from ringtrue.service.gauges import MetricNames, Reading
+from ringtrue.service.gauges import NOBODY, Durations, MetricNames, Reading, encoded, families
 from ringtrue.service.history import LOOKBACK, Recorder
-from ringtrue.service.readiness import Readiness
+from ringtrue.service.intake import Readiness
 from ringtrue.store import HistoryPoint
 
 if TYPE_CHECKING:
@@ -156,16 +155,11 @@ class Telemetry:
         return found + [Reading("ringtrue_collect_errors_total", float(count), {"part": part}) for part, count in errors]
 
     def alerts(self, project: str) -> list[RuleState]:
-        """Return the state of every shipped rule over the stored history of a project, as of the last look at it."""
-        known = self._alerts.get(project)
-        # Once somebody has asked, the background looks whenever it has written; without it, whoever asks does.
-        held = ALERTS_FRESH if self._thread is None else 3 * self._every
-        if known is None or not timedelta() <= self._now() - known[0] < held:
-            return self._look(project)
-        return known[1]
-
-    def _look(self, project: str) -> list[RuleState]:
-        now, held = self._now(), max(LOOKBACK, 2.5 * self._every)
+        """Return the state of every shipped rule over the stored history of a project, at most some seconds old."""
+        known, now = self._alerts.get(project), self._now()
+        if known is not None and timedelta() <= now - known[0] < ALERTS_FRESH:
+            return known[1]
+        held = max(LOOKBACK, 2.5 * self._every)
         found = rule_states(self._store.only(project), project, now=now, lookback=held)
         self._alerts[project] = (now, found)
         return found
@@ -253,9 +247,4 @@ class Telemetry:
                 _LOG.warning("the history of the gauges cannot be written: %s", problem)
                 self._away.extend(points)
                 return
-        if project in self._alerts:
-            try:
-                self._look(project)
-            except Exception as problem:  # whoever asks next looks again
-                self._alerts.pop(project, None)
-                _LOG.warning("the alert rules cannot be evaluated: %s", problem)
+        self._alerts.pop(project, None)

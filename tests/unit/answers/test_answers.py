@@ -16,7 +16,7 @@ from sqlalchemy import MetaData, create_engine
 
 from ringtrue import answers
 from ringtrue.answers import KeptJudgment, ListedFlag
-from ringtrue.client.reading import read
+from ringtrue.client.wire import read
 from ringtrue.service.models import Page, record_from
 from ringtrue.store import DEFAULT_PROJECT
 from ringtrue.store.tables import JUDGMENT, Form

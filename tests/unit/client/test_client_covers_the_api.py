@@ -20,7 +20,7 @@ from running_service import served as served
 
 FAST = ["R@10", "nDCG@10", "RR"]
 GROUPS = (Client, *Resource.__subclasses__())
-WITHOUT: dict[tuple[str, str], str] = {}
+WITHOUT: dict[tuple[str, str], str] = {("get", "/v1/jobs/{job_id}/events"): "the client asks for the job itself"}
 """Operations without a method, each with the reason."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import traceback
 from collections.abc import Iterator
@@ -287,7 +286,7 @@ def test_a_refusal_is_the_exception_that_it_would_be_in_python(
 
 
 def test_every_code_of_the_service_that_stands_for_an_error_is_known() -> None:
-    from ringtrue.client.problems import OF_CODE
+    from ringtrue.client.wire import OF_CODE
     from ringtrue.service.errors import KINDS
 
     assert {code: kind for kind, _, code in KINDS} == {code: OF_CODE.get(code) for _, _, code in KINDS}
@@ -373,11 +372,6 @@ def job(state: str, done: int, **more: Any) -> dict[str, Any]:
     return {**said, **more}
 
 
-def events(*jobs: dict[str, Any]) -> Answer:
-    text = ": still here\n\n" + "".join(f"id: 1\nevent: progress\ndata: {json.dumps(one)}\n\n" for one in jobs)
-    return Answer(200, text.encode(), {"content-type": "text/event-stream"})
-
-
 TAKEN = Answer(202, {"job_id": "job_1", "state": "queued", "location": "/v1/jobs/job_1"})
 RESULT = {
     "run_id": "r", "verdict": "pass", "exit_code": 0, "name": "n", "golden": "g", "baseline": None, "mode": "m", "checks": [],
@@ -390,34 +384,14 @@ def gate(client: Client) -> tuple[Any, list[Job]]:
     return client.gate("r", baseline=None, on_progress=told.append), told
 
 
-def test_a_job_is_watched_by_its_events(server: Scripted, client: Client) -> None:
-    server.will(TAKEN, events(job("running", 1), job("running", 3), job("done", 4, result=RESULT)))
-    found, told = gate(client)
-    assert (found.verdict, [one.done for one in told]) == ("pass", [1, 3, 4])
-    assert [asked.path for asked in server.asked] == ["/v1/gate", "/v1/jobs/job_1/events"]
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        events(job("running", 1)),
-        events(),
-        Cut,
-        Answer(200, b"{}"),
-        refusal(502, "bad_gateway"),
-        events(job("running", 1, says=7)),
-    ],
-    ids=["ends early", "says nothing", "cut", "no stream", "a proxy refuses", "another version"],
-)
-def test_a_job_is_asked_for_where_events_cannot_be_had(
-    server: Scripted, client: Client, waits: list[float], broken: Any
-) -> None:
-    running = Answer(200, job("running", 2))
-    server.will(TAKEN, broken, running, running, Answer(200, job("done", 4, result=RESULT)))
+def test_a_job_is_watched_until_it_has_ended(server: Scripted, client: Client, waits: list[float]) -> None:
+    steps = [job("running", 1), job("running", 2), job("running", 2), job("done", 4, result=RESULT)]
+    server.will(TAKEN, *(Answer(200, step) for step in steps))
     found, told = gate(client)
     assert found.verdict == "pass"
-    assert [one.done for one in told][-2:] == [2, 4], "a job that has not changed is not told again"
-    assert waits == [0.5, 0.5]
+    assert [one.done for one in told] == [1, 2, 4], "a job that has not changed is not told again"
+    assert {asked.path for asked in server.asked} == {"/v1/gate", "/v1/jobs/job_1"}
+    assert waits == [0.5, 0.5, 0.5]
 
 
 def test_a_job_that_nobody_knows_is_missing(server: Scripted, client: Client) -> None:
@@ -428,20 +402,20 @@ def test_a_job_that_nobody_knows_is_missing(server: Scripted, client: Client) ->
 
 def test_a_failed_job_raises_what_it_failed_with(server: Scripted, client: Client) -> None:
     error = {"code": "cannot_decide", "message": "no query was answered"}
-    server.will(TAKEN, events(job("failed", 0, error=error)))
+    server.will(TAKEN, Answer(200, job("failed", 0, error=error)))
     with pytest.raises(ringtrue.CannotDecide, match="job job_1 failed: no query was answered"):
         gate(client)
 
 
 @pytest.mark.parametrize("state", ["cancelled", "interrupted"])
 def test_a_job_that_ended_early_has_no_result(server: Scripted, client: Client, state: str) -> None:
-    server.will(TAKEN, events(job(state, 2)))
+    server.will(TAKEN, Answer(200, job(state, 2)))
     with pytest.raises(ringtrue.CannotDecide, match=f"was {state} before it had a result; start it again"):
         gate(client)
 
 
 def test_a_service_that_went_away_is_told_of(server: Scripted, client: Client, waits: list[float]) -> None:
-    server.will(TAKEN, events(job("running", 1)), Cut)
+    server.will(TAKEN, Answer(200, job("running", 1)), Cut)
     with pytest.raises(ringtrue.Unreachable):
         gate(client)
 

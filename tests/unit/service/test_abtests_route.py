@@ -12,7 +12,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.rollout import create_test, record_scores, standing
-from ringtrue.service.routes.abtests import NewScores, NewStatus, NewTest
+from ringtrue.service.routes.rollouts import NewScores, NewStatus, NewTest
 from ringtrue.store import Store
 from stores import kind as kind
 from stores import url as url

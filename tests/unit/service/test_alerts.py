@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from ringtrue.service.alerts import rule_states, rules_text, shipped_rules
-from ringtrue.service.alerts.conditions import CONDITIONS
-from ringtrue.service.alerts.rules import filled
+from ringtrue.service.alerts.rules import CONDITIONS, filled
 from ringtrue.service.gauges import MetricNames
 from ringtrue.store import HistoryPoint, Store, timestamp
 from stores import empty as empty

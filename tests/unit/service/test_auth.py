@@ -18,7 +18,7 @@ from rest_service import problem, serving
 from ringtrue.errors import InputError
 from ringtrue.service import Settings, auth
 from ringtrue.service.auth import SessionCookies
-from ringtrue.service.pages.session import local_path
+from ringtrue.service.pages.settings import local_path
 from ringtrue.service.settings import Rates
 from ringtrue.store import Store
 from running_service import running

@@ -15,8 +15,8 @@ from rest_service import client as client
 from rest_service import problem, serving
 from ringtrue.golden import load, record_of
 from ringtrue.run import evaluate
+from ringtrue.service.evaluating import keys_of
 from ringtrue.service.routes.evaluate import TEST_SET, TEST_SET_YAML
-from ringtrue.service.work.evaluating import keys_of
 from ringtrue.store import Store
 
 FAST = ["R@10", "nDCG@10", "RR"]

@@ -11,7 +11,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.service.routes.experiments import NewExperiments
+from ringtrue.service.routes.library import NewExperiments
 from stores import kind as kind
 from stores import url as url
 

@@ -11,7 +11,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.log import record_feedback
-from ringtrue.service.routes.feedback import EXAMPLES
+from ringtrue.service.routes.log import EVENT_EXAMPLES
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 from stores import kind as kind
 from stores import url as url
@@ -26,7 +26,7 @@ def send(client: TestClient, body: Any) -> Any:
 
 @ON_ONE
 def test_the_examples_run(client: TestClient) -> None:
-    for example in EXAMPLES.values():
+    for example in EVENT_EXAMPLES.values():
         count = len(example) if isinstance(example, list) else 1
         assert send(client, example)["stored"] == count
 

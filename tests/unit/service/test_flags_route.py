@@ -10,7 +10,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.rollout import is_on
-from ringtrue.service.routes.flags import FlagStep, FlagUpdate, RollBack
+from ringtrue.service.routes.rollouts import FlagStep, FlagUpdate, RollBack
 from ringtrue.store import Flag
 from stores import kind as kind
 from stores import url as url

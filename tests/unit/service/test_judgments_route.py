@@ -9,7 +9,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.feedback import qrels
-from ringtrue.service.routes.judgments import ManualJudgments
+from ringtrue.service.routes.reviews import ManualJudgments
 from ringtrue.store import Store, StoredJudgment
 from stores import kind as kind
 from stores import url as url

@@ -12,9 +12,9 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.errors import InputError
-from ringtrue.service.auth import Caller
+from ringtrue.service.auth import Access, Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.routes.keys import NewKey, create_key
+from ringtrue.service.routes.server import NewKey, create_key
 from stores import kind as kind
 from stores import url as url
 
@@ -67,9 +67,9 @@ def test_only_an_admin_and_only_of_the_own_project(keyed: tuple[TestClient, Head
 @ON_ONE
 def test_no_key_grants_what_its_maker_may_not_do(client: TestClient) -> None:
     service = client.app.state.service  # type: ignore[attr-defined]
-    maker = Caller("default", "ada", ("write",), "key_1")
+    maker = Access(service, Caller("default", "ada", ("write",), "key_1"))
     with pytest.raises(Refused, match="admin") as refused:
-        create_key(service, maker, "more", ["write", "admin"])
+        create_key(maker, "more", ["write", "admin"])
     assert (refused.value.status, refused.value.code) == (403, "forbidden")
     assert ok(client.get("/v1/keys")) == []
 

@@ -11,8 +11,9 @@ from fastapi.testclient import TestClient
 
 from rest_service import problem, serving
 from ringtrue.errors import InputError
+from ringtrue.service import middleware
 from ringtrue.service.errors import clean, refused
-from ringtrue.service.limits import MOST_VALUES, RateLimits
+from ringtrue.service.middleware import MOST_VALUES, RateLimits
 from ringtrue.service.routes.evaluate import read_set
 from ringtrue.service.settings import MIB, Rates
 
@@ -160,9 +161,8 @@ def test_messages_hold_no_path_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_callers_who_come_and_go_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ringtrue.service import limits
 
-    monkeypatch.setattr(limits, "MOST_CALLERS", 100)
+    monkeypatch.setattr(middleware, "MOST_CALLERS", 100)
     rates = RateLimits(Rates())
     for number in range(1_000):
         assert rates.take("other", f"caller {number}") == 0

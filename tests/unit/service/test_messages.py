@@ -9,19 +9,20 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from rest_service import problem
-from ringtrue.service.auth import Caller
-from ringtrue.service.routes import experiments, keys
-from ringtrue.service.work import library
-from ringtrue.service.work.library import answers_of, run_opened
+from ringtrue.service import library
+from ringtrue.service.auth import Access, Caller
+from ringtrue.service.library import answers_of, run_opened
+from ringtrue.service.routes import library as routes
+from ringtrue.service.routes import server
 
 CALLER = Caller("default", "ada", ("read", "write", "review", "admin"), None)
 MISSING = {
-    "a version of a set": lambda service: library.golden_named(service, CALLER, "hotel@9.9.9"),
-    "a baseline where there is none": lambda service: library.baseline_named(service, CALLER, "main"),
-    "a run": lambda service: answers_of(service, CALLER, "nothing"),
-    "a run that is shown": lambda service: run_opened(service, CALLER, "nothing"),
-    "an experiment": lambda service: experiments.one_experiment(service, CALLER, "exp-404"),
-    "a key": lambda service: keys.revoke(service, CALLER, "nothing"),
+    "a version of a set": lambda service: library.golden_named(Access(service, CALLER), "hotel@9.9.9"),
+    "a baseline where there is none": lambda service: library.baseline_named(Access(service, CALLER), "main"),
+    "a run": lambda service: answers_of(Access(service, CALLER), "nothing"),
+    "a run that is shown": lambda service: run_opened(Access(service, CALLER), "nothing"),
+    "an experiment": lambda service: routes.one_experiment(Access(service, CALLER), "exp-404"),
+    "a key": lambda service: server.revoke(Access(service, CALLER), "nothing"),
     "a job": lambda service: service.jobs.get("job_nothing", "default"),
 }
 

@@ -13,9 +13,9 @@ from rest_service import client as client
 from ringtrue.golden import worth_judging
 from ringtrue.records import Run
 from ringtrue.rollout import record_evaluation
-from ringtrue.service.auth import Caller
+from ringtrue.service.auth import Access, Caller
 from ringtrue.service.context import Service
-from ringtrue.service.work.library import keep_golden
+from ringtrue.service.library import keep_golden
 
 CALLER = Caller("default", "tester", ("admin",))
 
@@ -35,7 +35,7 @@ def send(client: TestClient, **form: str) -> Any:
 def test_unjudged_documents_of_runs_are_queued_those_worth_most_first_G_8(client: TestClient, service: Service) -> None:
     assert 'action="/backlog/runs"' not in client.get("/backlog").text, "there is no run yet"
     golden = golden_set(20)
-    keep_golden(service, CALLER, golden)
+    keep_golden(Access(service, CALLER), golden)
     rankings = [answers(golden, seed=seed) for seed in (1, 2)]
     made = [evaluation(golden, one, name=f"system {place}") for place, one in enumerate(rankings)]
     first, second = (record_evaluation(service.store, one, now=service.now()).run_id for one in made)

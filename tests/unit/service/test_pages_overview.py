@@ -17,8 +17,8 @@ from made import evaluation
 from rest_service import serving
 from ringtrue.retrieve import canonical
 from ringtrue.rollout import change_flag, record_evaluation, roll_back
-from ringtrue.service.pages import evaluate as evaluate_page
-from ringtrue.service.routes import gate as gating
+from ringtrue.service import evaluating
+from ringtrue.service.routes import verdicts as gating
 from ringtrue.store import StoredBaseline, StoredResult, timestamp
 
 NOW = datetime.now(UTC)
@@ -144,7 +144,7 @@ def test_v3_a_try_out_from_the_form_is_a_candidate_and_its_gate_is_not_productio
     def made(*_: Any, **__: Any) -> Any:
         return evaluation(name="bm25")
 
-    for place in (evaluate_page, gating):
+    for place in (evaluating, gating):
         monkeypatch.setattr(place, "evaluated", made)
     first = record_evaluation(store(client), evaluation(name="bm25"), now=NOW - timedelta(hours=1))
     assert client.post("/v1/baselines", json={"run": first.run_id, "name": "production"}).status_code == 201

@@ -16,12 +16,12 @@ from fastapi.testclient import TestClient
 from rest_service import client as client
 from rest_service import serving
 from ringtrue.rollout import change_flag
-from ringtrue.service.auth import Caller
+from ringtrue.service.auth import Access, Caller
 from ringtrue.service.context import Service
 from ringtrue.service.jobs import JobProgress
+from ringtrue.service.library import keep_shipped
 from ringtrue.service.pages.filters import title
 from ringtrue.service.pages.settings import DEEDS
-from ringtrue.service.work.library import keep_shipped
 from ringtrue.store import Store
 
 PAGES = (
@@ -159,5 +159,6 @@ def test_the_form_begins_with_the_set_that_the_server_serves_unless_there_is_an_
 ) -> None:
     with serving(tmp_path, golden=served) as app:
         assert f'<option value="{chosen}" selected>' in app.get("/evaluate").text
-        keep_shipped(app.app.state.service, Caller("default", "tester", ("admin",)), "precedents")  # type: ignore[attr-defined]
+        admin = Caller("default", "tester", ("admin",))
+        keep_shipped(Access(app.app.state.service, admin), "precedents")  # type: ignore[attr-defined]
         assert '<option value="precedents" selected>' in app.get("/evaluate").text

@@ -17,7 +17,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.log.redact import DEPTH
-from ringtrue.service.incoming import EXAMPLES, SentSearch
+from ringtrue.service.routes.log import EXAMPLES, SentSearch
 from ringtrue.store import QUERY_LIST, LoggedQuery, Store, timestamp
 from stores import kind as kind
 from stores import url as url

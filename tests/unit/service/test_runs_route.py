@@ -197,7 +197,7 @@ def _many(kind: str, *, queries: int, documents: int) -> tuple[bytes, str]:
 def test_v4_a_run_with_more_documents_than_are_read_is_refused_at_once(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str, queries: int, documents: int, says: str
 ) -> None:
-    monkeypatch.setattr("ringtrue.service.work.evaluating.evaluate", None)  # it is never come to
+    monkeypatch.setattr("ringtrue.service.evaluating.evaluate", None)  # it is never come to
     content, named = _many(kind, queries=queries, documents=documents)
     answer = client.post("/v1/runs", params={"golden": "hotel"}, content=content, headers={"content-type": named})
     told = problem(answer)

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from ringtrue.service.context import Service
-from ringtrue.service.routes.compare import AFTER, BEFORE
+from ringtrue.service.routes.verdicts import AFTER, BEFORE
 
 MINE = {"evaluate", "compare", "gate", "runs", "golden", "baselines", "search"}
 OPERATIONS = {

@@ -10,7 +10,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from ringtrue.rollout import summarise
-from ringtrue.service.routes.shadow import SentShadowRuns
+from ringtrue.service.routes.rollouts import SentShadowRuns
 from ringtrue.store import Store
 from stores import kind as kind
 from stores import url as url

@@ -26,8 +26,8 @@ from ringtrue.answers import JobState, Status
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
 from ringtrue.service.pages import shell
-from ringtrue.service.pages.files import FOLDER
 from ringtrue.service.pages.filters import ago, attributes, code, count, moment
+from ringtrue.service.pages.shell import FOLDER
 
 NOW = datetime(2026, 11, 16, 9, tzinfo=UTC)
 CALLER = Caller("hotels", "local", ("read", "write"), "key-1")
@@ -59,7 +59,9 @@ def client(
     def respond(request: Request) -> Response:
         if csrf is not None:
             request.state.csrf = csrf
-        made: Response = answer(request, caller)
+        if caller is not None:
+            request.state.caller = caller
+        made: Response = answer(request)
         return made
 
     app = Starlette(routes=[Mount("/static", shell.static_files()), Route("/{rest:path}", respond, methods=["GET", "POST"])])
@@ -67,13 +69,13 @@ def client(
     return TestClient(app, follow_redirects=False)
 
 
-def plain(request: Request, caller: Caller | None) -> Response:
-    return shell.page(request, caller, "plain.html.jinja", name=NASTY)
+def plain(request: Request) -> Response:
+    return shell.page(request, "plain.html.jinja", name=NASTY)
 
 
-def parts(request: Request, caller: Caller | None) -> Response:
+def parts(request: Request) -> Response:
     return shell.page(
-        request, caller, "parts.html.jinja", name=NASTY, nan=math.nan, sort="-ndcg", then=NOW - timedelta(hours=3)
+        request, "parts.html.jinja", name=NASTY, nan=math.nan, sort="-ndcg", then=NOW - timedelta(hours=3)
     )  # fmt: skip
 
 
@@ -204,19 +206,19 @@ def test_only_a_job_that_goes_on_is_watched() -> None:
 
 def test_a_value_nobody_gave_is_an_error_not_an_empty_place() -> None:
     with pytest.raises(UndefinedError, match="nobody_gave_this"):
-        client(lambda request, caller: shell.page(request, caller, "missing.html.jinja")).get("/runs")
+        client(lambda request: shell.page(request, "missing.html.jinja")).get("/runs")
 
 
 def test_a_fragment_is_one_block_and_knows_the_macros() -> None:
-    def answer(request: Request, caller: Caller | None) -> Response:
-        return shell.fragment(request, caller, "plain.html.jinja", "rows", name="bm25")
+    def answer(request: Request) -> Response:
+        return shell.fragment(request, "plain.html.jinja", "rows", name="bm25")
 
     assert client(answer).get("/runs").text == "<ul><li>bm25</li></ul>"
 
 
 def test_a_block_that_is_not_there_is_named() -> None:
-    def answer(request: Request, caller: Caller | None) -> Response:
-        return shell.fragment(request, caller, "plain.html.jinja", "lines")
+    def answer(request: Request) -> Response:
+        return shell.fragment(request, "plain.html.jinja", "lines")
 
     with pytest.raises(LookupError, match=r"plain\.html\.jinja has no block 'lines', only .*rows"):
         client(answer).get("/runs")
@@ -229,7 +231,7 @@ def test_a_block_that_is_not_there_is_named() -> None:
 )  # fmt: skip
 def test_htmx_gets_a_fragment_unless_it_asks_for_a_whole_page(headers: dict[str, str], wanted: bool) -> None:
     seen = []
-    client(lambda request, _: seen.append(shell.wants_fragment(request)) or Response()).get("/", headers=headers)
+    client(lambda request: seen.append(shell.wants_fragment(request)) or Response()).get("/", headers=headers)
 
     assert seen == [wanted]
 
@@ -242,7 +244,7 @@ def test_answers_with_data_are_not_kept_by_caches_V_4() -> None:
 
 
 def test_half_of_a_character_pair_does_not_break_a_page() -> None:
-    answer = client(lambda request, caller: shell.page(request, caller, "plain.html.jinja", name="a\ud800b")).get("/runs")
+    answer = client(lambda request: shell.page(request, "plain.html.jinja", name="a\ud800b")).get("/runs")
 
     assert answer.status_code == 200
     assert "a?b" in answer.text
@@ -259,7 +261,7 @@ def test_the_demo_says_that_it_is_one_and_the_project_is_named() -> None:
 def test_what_somebody_may_depends_on_their_scopes() -> None:
     seen = []
     for caller in (CALLER, Caller("hotels", "x", ("admin",)), None):
-        client(lambda request, who: seen.append(shell._shared(request, who, {})["may"]) or Response(), caller=caller).get("/")
+        client(lambda request: seen.append(shell._shared(request, {})["may"]) or Response(), caller=caller).get("/")
 
     assert [[may(scope) for scope in ("write", "review")] for may in seen] == [[True, False], [True, True], [False, False]]
 
@@ -270,7 +272,7 @@ PROBLEM = Refused(404, "not_found", "there is no run '<b>'; /runs lists those th
 
 
 def test_an_error_is_a_page_with_cause_way_out_and_request_id() -> None:
-    answer = client(lambda request, _: shell.error_page(request, PROBLEM)).get("/runs/x")
+    answer = client(lambda request: shell.error_page(request, PROBLEM)).get("/runs/x")
 
     assert answer.status_code == 404
     assert answer.headers["x-more"] == "1"
@@ -281,14 +283,14 @@ def test_an_error_is_a_page_with_cause_way_out_and_request_id() -> None:
 
 @pytest.mark.parametrize(("status", "logged"), [(404, False), (422, False), (500, True), (503, True)])
 def test_only_a_fault_of_the_server_leads_to_its_log(status: int, logged: bool) -> None:
-    answer = client(lambda request, _: shell.error_page(request, Refused(status, "x", "no"))).get("/runs/x")
+    answer = client(lambda request: shell.error_page(request, Refused(status, "x", "no"))).get("/runs/x")
 
     assert "Request <code>" in answer.text
     assert ("the server's log has more" in answer.text) is logged
 
 
 def test_for_htmx_an_error_is_only_the_box() -> None:
-    answer = client(lambda request, _: shell.error_page(request, PROBLEM)).get("/runs/x", headers={"HX-Request": "true"})
+    answer = client(lambda request: shell.error_page(request, PROBLEM)).get("/runs/x", headers={"HX-Request": "true"})
 
     assert answer.status_code == 404
     assert answer.text.lstrip().startswith('<div class="problem" role="alert"')
@@ -307,17 +309,17 @@ def test_for_htmx_an_error_is_only_the_box() -> None:
 def test_who_must_sign_in_is_led_there_and_back(
     method: str, path: str, headers: dict[str, str], status: int, way: tuple[str, str]
 ) -> None:
-    answer = client(lambda request, _: shell.to_login(request, Exception())).request(method, path, headers=headers)
+    answer = client(lambda request: shell.to_login(request, Exception())).request(method, path, headers=headers)
 
     assert answer.status_code == status
     assert answer.headers[way[0]] == way[1]
 
 
 def test_the_sign_in_page_says_what_was_wrong_and_names_no_project_V_4() -> None:
-    def answer(request: Request, _: object) -> Response:
+    def answer(request: Request) -> Response:
         return shell.login_page(request, '/runs?"', problem="This key is unknown.")
 
-    found = client(answer).get("/login")
+    found = client(answer, caller=None).get("/login")
     read = Read(found.text)
 
     assert found.status_code == 401
@@ -366,7 +368,7 @@ def test_a_file_without_its_version_is_asked_for_again_and_found_unchanged() -> 
      "/static/vendor/../../templates/layout.html.jinja"],
 )  # fmt: skip
 def test_no_path_leads_out_of_the_files_V_4(path: str) -> None:
-    answer = client(lambda request, _: Response(status_code=404)).get(path)
+    answer = client(lambda request: Response(status_code=404)).get(path)
 
     assert answer.status_code == 404
     assert b"import" not in answer.content

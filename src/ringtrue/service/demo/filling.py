@@ -11,13 +11,11 @@ from ringtrue.answers import JobError
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.feedback import derive_into
 from ringtrue.run import evaluate
-from ringtrue.service.demo.guests import DAYS, Guests
-from ringtrue.service.demo.hotel import BM25, DENSE, HYBRID, LOPSIDED, OPERATOR, SHIPPED, Hotel
-from ringtrue.service.demo.reviewing import FIRST, SECOND, Reviewers
-from ringtrue.service.demo.rollouts import GRADUATED, ROLLED_BACK, RUNNING, Rollouts
+from ringtrue.service.demo.guests import DAYS, GRADUATED, ROLLED_BACK, RUNNING, Guests, Rollouts
+from ringtrue.service.demo.hotel import BM25, DENSE, FIRST, HYBRID, LOPSIDED, OPERATOR, SECOND, SHIPPED, Hotel, Reviewers
 from ringtrue.service.errors import refused
+from ringtrue.service.evaluating import keys_of, renamed
 from ringtrue.service.settings import Settings
-from ringtrue.service.work.evaluating import keys_of, renamed
 from ringtrue.store import DEFAULT_PROJECT, Store, StoredJob, timestamp
 
 BEGUN, ENDED = "demo.begun", "demo.filled"

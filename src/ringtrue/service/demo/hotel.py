@@ -1,9 +1,14 @@
-"""The hotel of the demonstration: golden sets, evaluations, baselines, gates and experiments at simulated times."""
+"""The hotel of the demonstration: golden sets, evaluations, baselines, gates and experiments at simulated times; its reviewers.
+
+Two simulated reviewers judge pairs whose shipped grade is known, and others wait.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +17,7 @@ from typing import Any
 from ringtrue.config import cache_folder
 from ringtrue.experiment import Experiment, ExperimentTable, Space, experiment_of, parameter, sweep, tracked
 from ringtrue.golden import (
+    Candidate,
     OfflineGenerator,
     content_hash,
     diff,
@@ -21,11 +27,13 @@ from ringtrue.golden import (
     record_of,
     rewrite,
     version_name,
+    worth_judging,
 )
-from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.records import GoldenSet, Judgment, Query, Run
+from ringtrue.review import ReviewQueue, pairs_of
 from ringtrue.rollout import record_evaluation
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
-from ringtrue.service.routes.gate import VERDICT, JudgedRun, verdict_record
+from ringtrue.service.routes.verdicts import VERDICT, JudgedRun, verdict_record
 from ringtrue.store import AuditEntry, Store, StoredBaseline, StoredGoldenSet, StoredResult, timestamp
 from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate, with_measures
 
@@ -168,3 +176,79 @@ class Hotel:
 
     def _track(self, found: list[Experiment], at: datetime) -> None:
         ExperimentTable(self.store, timestamp(at), self.project).add(found)
+
+
+SLIPS = {"reviewer-1": 0.08, "reviewer-2": 0.27}
+"""How often each of the two gives a grade next to the shipped one."""
+DRAWN = 27
+"""Pairs that both judge: the first 14 are published with the next version, the others wait for it."""
+FIRST, SECOND = slice(14), slice(14, DRAWN)
+PENDING, DEPTH = 65, 20
+"""Pairs that wait to be judged, and how far down the answers they are taken from."""
+BEGUN_PAIRS, REJECTED_PAIRS = 9, 4
+"""Pending pairs that one of the two has judged, and taken out, already."""
+
+
+class Reviewers:
+    """What the two reviewers do."""
+
+    def __init__(self, hotel: Hotel) -> None:
+        self.hotel = hotel
+        self.queue = ReviewQueue(hotel.store, project=hotel.project)
+        self._rng = random.Random("reviewers 8")
+        self._drawn = _drawn_pairs(hotel.golden, random.Random("pairs"))
+        self._grades = {(one.query_id, one.doc_id): one.grade for one in hotel.golden.judgments}
+
+    def judge(self, which: slice, at: datetime) -> None:
+        """Let both reviewers judge some of the drawn pairs, independently."""
+        self._ask(self._drawn[which], at)
+        for place, (reviewer, slips) in enumerate(SLIPS.items()):
+            moment = at + timedelta(hours=3 * place)
+            for item in self.queue.waiting(reviewer):
+                if (item.query_id, item.doc_id) in self._grades:
+                    moment += timedelta(seconds=self._rng.randint(12, 90))
+                    grade = self._graded(self._grades[item.query_id, item.doc_id], slips)
+                    self.queue.judge(item.item_key, grade, reviewer=reviewer, now=moment)
+
+    def publish(self, at: datetime) -> None:
+        """Store the version with what they agree on, and mark its pairs."""
+        found = self.queue.publication(self.hotel.golden)
+        made = self.hotel.keep_reviewed(found.golden, at)
+        self.queue.mark_published(found.keys, made, now=at)
+
+    def begin_unjudged(self, at: datetime) -> None:
+        """Queue the pairs whose judgment would tell the evaluations apart best, and let one reviewer begin with them."""
+        runs = []
+        for name in (BM25, HYBRID, LOPSIDED):
+            found = self.hotel.evaluation(name, at)
+            ids = {ranking.query_id: [hit.doc_id for hit in ranking.hits] for ranking in found.rankings}
+            runs.append(Run.from_rankings(ids, name=found.name))
+        self._ask(worth_judging(self.hotel.golden, runs, k=DEPTH)[:PENDING], at)
+        waiting = self.queue.waiting("reviewer-1")
+        for item in waiting[:REJECTED_PAIRS]:
+            self.queue.reject(item.item_key, reviewer="reviewer-1", now=at, why="nobody would search for this here")
+        for place, item in enumerate(waiting[REJECTED_PAIRS : REJECTED_PAIRS + BEGUN_PAIRS], 1):
+            grade = self._rng.choice((0, 0, 1, 2))
+            self.queue.judge(item.item_key, grade, reviewer="reviewer-1", now=at + timedelta(seconds=40 * place))
+
+    def _ask(self, pairs: Sequence[Candidate], at: datetime) -> None:
+        self.queue.add(pairs_of(self.hotel.golden, pairs, now=at, wanted=2, project=self.hotel.project))
+
+    def _graded(self, true: int, slips: float) -> int:
+        if self._rng.random() >= slips:
+            return true
+        return self._rng.choice([grade for grade in (true - 1, true + 1) if 0 <= grade <= 3])
+
+
+def _drawn_pairs(golden: GoldenSet, rng: random.Random) -> list[Candidate]:
+    """Return judged pairs to be judged again: as many of each grade, each of another question."""
+    by_grade: dict[int, list[tuple[str, str]]] = {}
+    for one in golden.judgments:
+        if one.query_id != REWORDED[0]:
+            by_grade.setdefault(one.grade, []).append((one.query_id, one.doc_id))
+    chosen: dict[str, Candidate] = {}
+    while len(chosen) < DRAWN:
+        grade = sorted(by_grade)[len(chosen) % len(by_grade)]
+        query_id, doc_id = rng.choice([pair for pair in by_grade[grade] if pair[0] not in chosen])
+        chosen[query_id] = Candidate(query_id, doc_id, 0.9, {})
+    return list(chosen.values())

@@ -1,18 +1,6 @@
-"""The dashboard: pages that are drawn here and need no build, a module for each; each has ``router``."""
+"""The dashboard: pages that are drawn here and need no build, a module for each kind of thing; each has ``router``."""
 
 PAGES: tuple[str, ...] = (
-    "session",
-    "abtests",
-    "flags",
-    "queries",
-    "settings",
-    "overview",
-    "evaluate",
-    "runs",
-    "compare",
-    "golden",
-    "review",
-    "backlog",
-    "experiments",
-)
+    "rollouts", "queries", "settings", "overview", "evaluate", "runs", "golden", "review", "experiments",
+)  # fmt: skip
 """The modules that the application includes."""

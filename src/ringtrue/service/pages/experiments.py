@@ -20,11 +20,10 @@ from ringtrue.experiment import swept as sweeping
 from ringtrue.experiment.swept import Swept, figure, lower_is_better
 from ringtrue.formats import Place, parse_json
 from ringtrue.service.auth import PageReader, PageWriter
-from ringtrue.service.context import Here
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.models import Cursor, paged_after
-from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.experiments import NewExperiments, import_experiments, one_experiment, table_of
+from ringtrue.service.pages.shell import Words, fragment, page, wants_fragment
+from ringtrue.service.routes.library import NewExperiments, import_experiments, one_experiment, table_of
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 50
@@ -38,53 +37,49 @@ KINDS = (("", "everything"), ("single", "single experiments"), ("sweep", "sweeps
 NOTES = ("hypothesis", "notes", "note")
 """Fields that people write beside the ones every experiment has."""
 ORDERS = ("when", "figure", "name")
-Choice = Annotated[str, Query(max_length=80)]
 
 
 @router.get("/experiments")
 def overview(
     request: Request,
-    service: Here,
-    caller: PageReader,
-    text: Annotated[str, Query(max_length=200)] = "",
-    verdict: Choice = "",
-    kind: Choice = "",
-    measure: Choice = "",
-    sort: Choice = "-when",
+    access: PageReader,
+    text: Words = "",
+    verdict: Words = "",
+    kind: Words = "",
+    measure: Words = "",
+    sort: Words = "-when",
     cursor: Cursor = None,
     added: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     """List what was tried, the newest first; a sweep is one line."""
     return _overview(
-        request, service, caller, text=text, verdict=verdict, kind=kind, measure=measure, sort=sort, cursor=cursor, added=added
+        request, access, text=text, verdict=verdict, kind=kind, measure=measure, sort=sort, cursor=cursor, added=added
     )
 
 
 @router.get("/experiments/export.json")
-def export(service: Here, caller: PageReader) -> Response:
+def export(access: PageReader) -> Response:
     """Return all experiments as the file ``experiments.json`` has them."""
-    rows = [one.as_dict() for one in table_of(service, caller).all()]
+    rows = [one.as_dict() for one in table_of(access).all()]
     content = json.dumps({"experiments": rows}, ensure_ascii=False, indent=2) + "\n"
     named = {"Content-Disposition": 'attachment; filename="experiments.json"'}
     return Response(content.encode("utf-8", "replace"), media_type="application/json", headers=named)
 
 
 @router.post("/experiments/import")
-def bring_in(request: Request, service: Here, caller: PageWriter, file: Annotated[UploadFile, File()]) -> Response:
+def bring_in(request: Request, access: PageWriter, file: Annotated[UploadFile, File()]) -> Response:
     """Bring in the experiments of an ``experiments.json``, all of them or none."""
     try:
-        added = import_experiments(service, caller, _rows(file.file.read(), (file.filename or "the file")[:80]))
+        added = import_experiments(access, _rows(file.file.read(), (file.filename or "the file")[:80]))
     except (RingtrueError, Refused) as problem:
-        return _overview(request, service, caller, problem=refused(problem).message, status=422)
+        return _overview(request, access, problem=refused(problem).message, status=422)
     return RedirectResponse(f"/experiments?added={len(added)}", 303)
 
 
 @router.get("/experiments/sweeps/{first_id}")
-def sweep(
-    request: Request, service: Here, caller: PageReader, first_id: str, measure: Choice = "", sort: Choice = "-figure"
-) -> Response:
+def sweep(request: Request, access: PageReader, first_id: str, measure: Words = "", sort: Words = "-figure") -> Response:
     """Show a sweep: every trial as a strand, what each parameter did, and quality against time where both are known."""
-    swept = sweeping.sweep_with(service.of(caller), caller.project, first_id)
+    swept = sweeping.sweep_with(access.store, access.project, first_id)
     if swept is None or swept.id != first_id:
         raise MissingInput(f"no sweep begins with experiment '{first_id}'; look it up in the list of experiments")
     chosen = _measure(measure, swept.measures)
@@ -94,7 +89,7 @@ def sweep(
     time = next(iter(sweeping.measures_of(swept.trials, times=True)), None)
     rows = _sorted_trials(swept, ranked, unknown, sort)
     return page(
-        request, caller, "sweep.html.jinja", swept=swept, measure=chosen, best=best, base=base, sort=sort,
+        request, "sweep.html.jinja", swept=swept, measure=chosen, best=best, base=base, sort=sort,
         measures=[(name, name) for name in swept.measures], best_value=_figure(best, chosen), base_value=_figure(base, chosen),
         gain=_gain(best, base, chosen), lower=lower_is_better(chosen),
         strands=_strands(swept, ranked, chosen), effects=_effects(swept, chosen),
@@ -104,10 +99,10 @@ def sweep(
 
 
 @router.get("/experiments/{experiment_id}")
-def one(request: Request, service: Here, caller: PageReader, experiment_id: str) -> Response:
+def one(request: Request, access: PageReader, experiment_id: str) -> Response:
     """Show one experiment: what was changed, its figures against the baseline's, and why it was kept or not."""
-    found = one_experiment(service, caller, experiment_id)
-    store, project = service.of(caller), caller.project
+    found = one_experiment(access, experiment_id)
+    store, project = access.store, access.project
     swept = sweeping.sweep_with(store, project, found.id) if isinstance(found.extra.get("sweep"), dict) else None
     against, own = sweeping.held_against(store, project, found, swept)
     figures = [
@@ -122,7 +117,7 @@ def one(request: Request, service: Here, caller: PageReader, experiment_id: str)
         for name in found.metrics
     ]
     return page(
-        request, caller, "experiment.html.jinja", one=found, swept=swept, against=against, own=own, figures=figures,
+        request, "experiment.html.jinja", one=found, swept=swept, against=against, own=own, figures=figures,
         notes=[(name, found.extra[name]) for name in NOTES if isinstance(found.extra.get(name), str)],
         others={name: value for name, value in found.extra.items() if name not in (*NOTES, "sweep")},
         retriever=(found.extra["sweep"].get("retriever") if swept else None), shown=sweeping.shown,
@@ -131,8 +126,7 @@ def one(request: Request, service: Here, caller: PageReader, experiment_id: str)
 
 def _overview(
     request: Request,
-    service: Here,
-    caller: PageReader,
+    access: PageReader,
     *,
     text: str = "",
     verdict: str = "",
@@ -148,7 +142,7 @@ def _overview(
         raise InputError(f"experiments cannot be sorted by '{sort:.40}'; use {', '.join(ORDERS)}")
     if verdict and verdict not in DECISIONS:
         raise InputError(f"there is no verdict '{verdict:.40}'; use {', '.join(DECISIONS)}")
-    units, limited = sweeping.all_experiments(service.of(caller), caller.project)
+    units, limited = sweeping.all_experiments(access.store, access.project)
     measures = sweeping.measures_of(trial for unit in units for trial in _members(unit))
     chosen = _measure(measure, measures) if measures else ""
     fitting = [unit for unit in units if _fits(unit, text.strip().casefold(), DECISIONS.get(verdict), kind)]
@@ -159,9 +153,9 @@ def _overview(
         "limited": limited, "looked_at": sweeping.LOOKED_AT,
     }  # fmt: skip
     if wants_fragment(request) and not problem:
-        return fragment(request, caller, "experiments.html.jinja", "rows", **values, part=True)
+        return fragment(request, "experiments.html.jinja", "rows", **values, part=True)
     return page(
-        request, caller, "experiments.html.jinja", status=status, **values, part=False, text=text, verdict=verdict, kind=kind,
+        request, "experiments.html.jinja", status=status, **values, part=False, text=text, verdict=verdict, kind=kind,
         kinds=KINDS, measures=[(name, name) for name in measures], total=len(units), added=added, problem=problem,
     )  # fmt: skip
 

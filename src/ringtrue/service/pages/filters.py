@@ -17,7 +17,7 @@ from ringtrue.report import DASH, milliseconds, page_number, page_signed, probab
 from ringtrue.report import code_markup as code
 from ringtrue.report import moment as in_words
 from ringtrue.report import percent as in_percent
-from ringtrue.service.hints import for_pages
+from ringtrue.service.errors import for_pages
 from ringtrue.service.jobs import unit_of
 
 NO_BREAK = "\u00a0"

@@ -1,10 +1,15 @@
-"""Overview: what is well, what needs attention, and how quality goes; for a new user the way to the first verdict."""
+"""Overview: what is well, what needs attention, and how quality goes; for a new user the way to the first verdict.
+
+Health, alerts and the log are read at most every few seconds for a project; runs and first steps are always as they are now.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
@@ -14,12 +19,18 @@ from ringtrue import charts
 from ringtrue.answers import HealthPart, LogStep
 from ringtrue.report import page_number as number
 from ringtrue.retrieve import run_title, shorten
-from ringtrue.service.auth import PageReader
-from ringtrue.service.context import Here
+from ringtrue.rollout import Health, health_of
+from ringtrue.rollout.health import Pair, production_pair, set_name
+from ringtrue.service.auth import Access, PageReader
+from ringtrue.service.errors import clean
+from ringtrue.service.library import AT_A_TIME, figure, kept_among
 from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work.finding_runs import figure, kept_among
-from ringtrue.service.work.overview import LOG_HOURS, MEASURES, Glance, Series, glance
+
+if TYPE_CHECKING:
+    from ringtrue.answers import LogStep
+    from ringtrue.service.alerts import RuleState
+    from ringtrue.store import StoredResult
 
 router = APIRouter(include_in_schema=False)
 HELPS = {
@@ -44,9 +55,9 @@ ALERT_HELPS = (
 
 
 @router.get("/")
-def overview(request: Request, service: Here, caller: PageReader, series: Annotated[int, Query(ge=0, le=99)] = 0) -> Response:
+def overview(request: Request, access: PageReader, series: Annotated[int, Query(ge=0, le=99)] = 0) -> Response:
     """Show everything at a glance."""
-    found = glance(service, caller)
+    found = glance(access)
     chosen = found.series[min(series, len(found.series) - 1)] if found.series else None
     values: dict[str, Any] = {
         "found": found, "verdict": verdict(found), "parts": [_part(part) for part in _ordered(found)],
@@ -55,12 +66,12 @@ def overview(request: Request, service: Here, caller: PageReader, series: Annota
         "measured": "" if chosen is None else f"{shorten(chosen.retriever)[:60]} on {chosen.last.golden or 'an unknown set'}",
         "trends": [] if chosen is None else [(name, _trend(chosen, name)) for name in MEASURES],
         "series": [(place, one) for place, one in enumerate(found.series[:8])],
-        "volume": _volume(found.slow.volume, service.now()),
+        "volume": _volume(found.slow.volume, access.now()),
         "searches": sum(bucket.searches for bucket in found.slow.volume), "hours": LOG_HOURS,
-        "short": shorten, "called": run_title, "names": kept_among(service, caller, found.runs),
+        "short": shorten, "called": run_title, "names": kept_among(access, found.runs),
         "done": [name for name, over in found.steps.items() if over],
     }  # fmt: skip
-    return page(request, caller, "overview.html.jinja", **values)
+    return page(request, "overview.html.jinja", **values)
 
 
 def verdict(found: Glance) -> tuple[str, str]:
@@ -158,3 +169,134 @@ def _volume(buckets: tuple[LogStep, ...], now: datetime) -> Any:
     hours = [now - timedelta(hours=back) for back in range(LOG_HOURS - 1, -1, -1)]
     values = [float(counts.get(hour.strftime("%Y-%m-%dT%H"), 0)) for hour in hours]
     return charts.sparkline(values, label=f"Searches of each of the last {LOG_HOURS} hours", height=48) if any(values) else ""
+
+
+LOG_HOURS = 48
+MEASURES = ("nDCG@10", "R@10", "RR")
+"""The measures of the trends."""
+POINTS = 30
+LAST_RUNS = 6
+Step = Literal["golden", "evaluate", "baseline", "verdict"]
+
+
+@dataclass(frozen=True)
+class Slow:
+    """What takes long to read."""
+
+    health: Health
+    alerts: tuple[RuleState, ...]
+    """Those that fire or are about to."""
+    watched: int
+    """Rules that have something to look at."""
+    volume: tuple[LogStep, ...]
+    production: Pair | None
+    """The search and the golden set that the first page is about."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The evaluations of one retriever on one golden set, the oldest first."""
+
+    retriever: str
+    golden: str
+    rows: tuple[StoredResult, ...]
+
+    @property
+    def last(self) -> StoredResult:
+        return self.rows[-1]
+
+    @property
+    def gated(self) -> list[StoredResult]:
+        return [row for row in self.rows if row.gate is not None]
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What the first page shows."""
+
+    steps: Mapping[Step, bool]
+    """What a new user does first, and whether it was done."""
+    slow: Slow
+    series: tuple[Series, ...]
+    """By retriever and golden set: production's first, then the one evaluated last."""
+    runs: tuple[StoredResult, ...]
+    first_run: StoredResult | None = field(default=None)
+    """The newest run that could be kept as a baseline."""
+    baseline: str | None = None
+
+    @property
+    def begun(self) -> bool:
+        """True once every first step was done."""
+        return all(self.steps.values())
+
+    @property
+    def empty(self) -> bool:
+        """True for a store in which nothing happened yet."""
+        return not self.runs and not any(bucket.searches for bucket in self.slow.volume) and not self.steps["golden"]
+
+    @property
+    def attention(self) -> list[HealthPart]:
+        return [part for part in self.slow.health.parts if part.state == "wrong"]
+
+    @property
+    def firing(self) -> list[RuleState]:
+        return [one for one in self.slow.alerts if one.state == "firing"]
+
+
+def glance(access: Access) -> Glance:
+    """Return everything at a glance."""
+    store, project = access.store, access.project
+    rows = store.results(project=project, limit=AT_A_TIME)
+    ours = [row for row in rows if row.feature_id is None and row.run_type in ("full", "regression")]
+    baselines = store.baselines(project=project)
+    gated = next((row for row in ours if row.gate is not None), None)
+    steps: dict[Step, bool] = {
+        "golden": bool(ours) or bool(store.golden_sets(project=project)),
+        "evaluate": bool(ours),
+        # A run with differences was gated by a baseline, though it may be a file of the repository.
+        "baseline": bool(baselines) or any(row.gate is not None and row.deltas for row in ours),
+        "verdict": gated is not None,
+    }
+    newest = f"{rows[0].run_id if rows else ''} {max((one.created_at for one in baselines), default='')}"
+    slow = _slow(access, newest)
+    return Glance(
+        steps=steps,
+        slow=slow,
+        series=_series([row for row in ours if not row.uploaded], slow.production),
+        runs=tuple(rows[:LAST_RUNS]),
+        first_run=ours[0] if ours else None,
+        baseline=baselines[0].name if baselines else None,
+    )
+
+
+def _series(rows: list[StoredResult], production: Pair | None) -> tuple[Series, ...]:
+    found: dict[tuple[str, str], list[StoredResult]] = {}
+    for row in rows:
+        found.setdefault((row.retriever or "", set_name(row.golden)), []).append(row)
+    series = [Series(*key, tuple(reversed(some[:POINTS]))) for key, some in found.items()]
+    return tuple(sorted(series, key=lambda one: production is None or not production.has(one.last)))
+
+
+def _slow(access: Access, newest: str) -> Slow:
+    """Return what is slow to read, as it was a moment ago where nothing was evaluated or made a baseline since."""
+    return access.service.figures.get(("overview", access.project, newest), partial(_read, access))
+
+
+def _read(access: Access) -> Slow:
+    store, project, now = access.store, access.project, access.now()
+    rules = access.service.telemetry.alerts(project)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    return Slow(
+        health=_health(access, now),
+        alerts=tuple(one for one in rules if one.state in ("firing", "pending")),
+        watched=sum(one.state != "no data" for one in rules),
+        volume=tuple(store.log_volume(project=project, since=hour - timedelta(hours=LOG_HOURS - 1), until=now, step="hour")),
+        production=production_pair(store, project=project, served=access.service.settings.retriever),
+    )
+
+
+def _health(access: Access, now: datetime) -> Health:
+    """Return the health of the project, without the memory, whose figures take a look at every event of a month."""
+    folder, served = access.service.settings.folder, access.service.settings.retriever
+    found = health_of(access.store, now=now, project=access.project, index=folder, retriever=served, served=served)
+    return Health(tuple(replace(part, says=clean(part.says)) for part in found.parts))

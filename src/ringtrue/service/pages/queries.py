@@ -1,11 +1,15 @@
-"""The query log: what was searched, how it went, and one search with everything known of it."""
+"""The query log: what was searched, how it went, one search with everything known of it, and the export."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -15,16 +19,17 @@ from ringtrue import charts
 from ringtrue.answers import LogStats, Step
 from ringtrue.errors import InputError
 from ringtrue.rollout import grades_by_words
-from ringtrue.service.auth import Caller, PageReader
-from ringtrue.service.context import Here, Service
+from ringtrue.service.auth import Access, PageReader
 from ringtrue.service.errors import refused
 from ringtrue.service.models import Cursor, paged
-from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.queries import STEPS as TIMES
-from ringtrue.service.routes.queries import log_stats, newest_searches, one_search, search_cursor
-from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
+from ringtrue.service.pages.shell import Choice, Words, fragment, page, wants_fragment
+from ringtrue.service.routes.log import STEPS as TIMES
+from ringtrue.service.routes.log import log_stats, newest_searches, one_search, search_cursor
 from ringtrue.store import FeedbackEvent, LoggedQuery
 from ringtrue.traffic import KINDS, kind_of
+
+if TYPE_CHECKING:
+    pass
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 50
@@ -88,12 +93,12 @@ class Filters:
 
 def _filters(
     text: str = "",
-    tool: Annotated[str, Query(max_length=200)] = "",
+    tool: Words = "",
     session: str = "",
     span: Annotated[str, Query(max_length=10)] = "month",
     trouble: bool = False,
     slower: str = "",
-    traffic: Annotated[str, Query(max_length=20)] = "",
+    traffic: Choice = "",
 ) -> Filters:
     # What somebody writes is looked at in ``asked``, which says in words what is wrong with it.
     return Filters(text, tool, session, span, trouble, slower, traffic or "user")
@@ -103,42 +108,49 @@ Wanted = Annotated[Filters, Depends(_filters)]
 
 
 @router.get("/queries")
-def explorer(request: Request, service: Here, caller: PageReader, wanted: Wanted, cursor: Cursor = None) -> Response:
+def explorer(request: Request, access: PageReader, wanted: Wanted, cursor: Cursor = None) -> Response:
     """Show the searches that fit, the newest first, and how many there were."""
-    now = service.now()
+    now = access.now()
     try:
         asked = wanted.asked(now)
     except InputError as problem:
         if not wants_fragment(request):
             raise
         # Beside the reason nothing may stay that was true of the filters before.
-        told: dict[str, Any] = {"rows": [], "next": None, "cursor": None, "wanted": wanted, "most": MOST}
+        told: dict[str, Any] = {"rows": [], "next": None, "cursor": None, "wanted": wanted, "most": EXPORTED}
         said = refused(problem).message
-        return fragment(request, caller, "queries.html.jinja", "rows", status=422, **told, part=True, problem=said)
-    found = newest_searches(service, caller, limit=SHOWN + 1, before=cursor, **asked)
+        return fragment(request, "queries.html.jinja", "rows", status=422, **told, part=True, problem=said)
+    found = newest_searches(access, limit=SHOWN + 1, before=cursor, **asked)
     rows, following = paged(found, SHOWN, search_cursor)
-    values: dict[str, Any] = {"rows": rows, "next": following, "cursor": cursor, "wanted": wanted, "most": MOST, "problem": ""}
+    values: dict[str, Any] = {
+        "rows": rows,
+        "next": following,
+        "cursor": cursor,
+        "wanted": wanted,
+        "most": EXPORTED,
+        "problem": "",
+    }
     if wants_fragment(request):
-        return fragment(request, caller, "queries.html.jinja", "rows", **values, part=True)
-    stats = _stats(service, caller, wanted.span, now)
+        return fragment(request, "queries.html.jinja", "rows", **values, part=True)
+    stats = _stats(access, wanted.span, now)
     return page(
-        request, caller, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats, now),
+        request, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats, now),
         tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS, traffics=TRAFFIC_WORDS,
         plain=replace(wanted, span="month") == Filters() and cursor is None, longest=LONGEST,
     )  # fmt: skip
 
 
 @router.get("/queries/export.{kind}")
-def export(service: Here, caller: PageReader, wanted: Wanted, kind: Literal["csv", "json"]) -> Response:
+def export(access: PageReader, wanted: Wanted, kind: Literal["csv", "json"]) -> Response:
     """Send the searches that fit, the newest first, as a table or as a list."""
-    rows = exported(service, caller, **wanted.asked(service.now()))
+    rows = exported(access, **wanted.asked(access.now()))
     written, media = (as_csv(rows), "text/csv; charset=utf-8") if kind == "csv" else (as_json(rows), "application/json")
     named = {"Content-Disposition": f'attachment; filename="queries.{kind}"'}
     return StreamingResponse(written, media_type=media, headers=named)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownResult:
     """One result of a search: what each channel made of it, and what was done with it."""
 
     rank: int
@@ -150,17 +162,16 @@ class Shown:
 
 
 @router.get("/queries/{query_id:path}")
-def one(request: Request, service: Here, caller: PageReader, query_id: str) -> Response:
+def one(request: Request, access: PageReader, query_id: str) -> Response:
     """Show one search: its answer, where each result came from, what it cost and what was done with it."""
-    row = one_search(service, caller, query_id)
-    store = service.of(caller)
-    events = store.feedback(project=caller.project, query_ids=[query_id], limit=500)
+    row = one_search(access, query_id)
+    store = access.store
+    events = store.feedback(project=access.project, query_ids=[query_id], limit=500)
     # The same words are the same query, whichever search of it was judged.
-    judged = grades_by_words([row], store.judgments(project=caller.project)).get(query_id, {})
-    beside = newest_searches(service, caller, limit=BESIDE, session_id=row.session_id) if row.session_id is not None else []
+    judged = grades_by_words([row], store.judgments(project=access.project)).get(query_id, {})
+    beside = newest_searches(access, limit=BESIDE, session_id=row.session_id) if row.session_id is not None else []
     return page(
         request,
-        caller,
         "query.html.jinja",
         row=row,
         results=_results(row, events, judged),
@@ -170,29 +181,29 @@ def one(request: Request, service: Here, caller: PageReader, query_id: str) -> R
     )
 
 
-def _stats(service: Service, caller: Caller, span: str, now: datetime) -> LogStats:
+def _stats(access: Access, span: str, now: datetime) -> LogStats:
     """Return the searches of a time in numbers, as they were a moment ago."""
     since = now - SPANS[span] if span in SPANS else now - EVER
-    read = partial(_read_stats, service, caller, since, now, STEPS[span])
-    found = service.figures.get(("searches", caller.project, span), read)
+    read = partial(_read_stats, access, since, now, STEPS[span])
+    found = access.service.figures.get(("searches", access.project, span), read)
     return found if found.searches else read()  # who waits for the first search sees it, and to count none costs nothing
 
 
-def _read_stats(service: Service, caller: Caller, since: datetime, until: datetime, step: Step) -> LogStats:
+def _read_stats(access: Access, since: datetime, until: datetime, step: Step) -> LogStats:
     """Return the searches of a time in numbers; if all lie in one step, by the next finer one."""
-    found = log_stats(service, caller, since=since, until=until, step=step)
+    found = log_stats(access, since=since, until=until, step=step)
     if len(found.buckets) != 1 or step == "minute":
         return found
     begin = datetime.fromisoformat(found.buckets[0].at)
     finer: Step = "hour" if step == "day" else "minute"
-    return _read_stats(service, caller, max(since, begin), min(until, begin + TIMES[step]), finer)
+    return _read_stats(access, max(since, begin), min(until, begin + TIMES[step]), finer)
 
 
-def _results(row: LoggedQuery, events: list[FeedbackEvent], judged: dict[str, int]) -> list[Shown]:
+def _results(row: LoggedQuery, events: list[FeedbackEvent], judged: dict[str, int]) -> list[ShownResult]:
     places = {name: {doc_id: rank for rank, doc_id in enumerate(ids, 1)} for name, ids in row.channel_contributions.items()}
     scores = row.scores if len(row.scores) == len(row.result_ids) else (None,) * len(row.result_ids)
     return [
-        Shown(
+        ShownResult(
             rank,
             doc_id,
             score,
@@ -236,3 +247,56 @@ def _volume(stats: LogStats, now: datetime) -> tuple[list[int], list[charts.Curv
         searches[-1] = None
     curves = [charts.Curve("searches", searches), *going, charts.Curve("found nothing", empty, "bad")]
     return [place * width for place in places], curves
+
+
+AT_A_TIME = 500
+EXPORTED = 20_000
+"""Searches that one export holds; `GET /v1/queries` goes on from any place."""
+COLUMNS = (
+    "query_id", "created_at", "query", "tool_name", "session_id", "user_id", "result_count", "total_latency_ms",
+    "quality_proxy_score", "degraded", "fallback", "result_ids",
+)  # fmt: skip
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What makes a spreadsheet take a text for a formula."""
+
+
+def exported(access: Access, **filters: Any) -> Iterator[LoggedQuery]:
+    """Yield the searches that fit, the newest first and at most ``EXPORTED``."""
+    before, left = None, EXPORTED
+    while left > 0:
+        rows = newest_searches(access, limit=min(AT_A_TIME, left), before=before, **filters)
+        yield from rows
+        left -= len(rows)
+        if len(rows) < AT_A_TIME:
+            return
+        before = search_cursor(rows[-1])
+
+
+def as_csv(rows: Iterator[LoggedQuery]) -> Iterator[bytes]:
+    """Yield a table with a header; a text that a spreadsheet would compute gets an apostrophe in front."""
+    yield _csv_line(COLUMNS)
+    for row in rows:
+        yield _csv_line([_csv_cell(getattr(row, name)) for name in COLUMNS])
+
+
+def as_json(rows: Iterator[LoggedQuery]) -> Iterator[bytes]:
+    """Yield one JSON array, an element to a line."""
+    between = b"[\n"
+    for row in rows:
+        yield between + json.dumps({name: getattr(row, name) for name in COLUMNS}, ensure_ascii=False).encode(
+            "utf-8", "replace"
+        )
+        between = b",\n"
+    yield b"[]\n" if between == b"[\n" else b"\n]\n"
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, tuple):
+        value = " ".join(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _csv_line(cells: Any) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().encode("utf-8", "replace")

@@ -1,55 +1,68 @@
-"""Runs: the list, one run with everything that it showed, its queries, and one query with the blame for what is missing."""
+"""Runs: the list, one run with everything that it showed, its queries with the blame for what is missing, and two compared.
+
+A comparison says whether one run is better and how certain that is, down to the documents of every query.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from ringtrue import charts
 from ringtrue.errors import RingtrueError
 from ringtrue.report import (
     TONES,
     Headline,
+    QueryChange,
     Report,
     Sides,
-    html,
+    beside,
+    changes,
+    how_tested,
+    lost_between,
+    lower_is_better,
+    measure_rows,
     page_headline,
     page_sections,
     primary_of,
     query_lines,
     query_seen,
-    report_on,
+    same,
 )
 from ringtrue.retrieve import run_title, shorten
 from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation
-from ringtrue.service.auth import Caller, PageReader, PageWriter
-from ringtrue.service.context import Here, Service
-from ringtrue.service.errors import Refused, clean, refused
-from ringtrue.service.models import Cursor
-from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.gate import Decided, decided
-from ringtrue.service.routes.runs import report_policy
-from ringtrue.service.work.finding_runs import SHOWN, RunFilters, elsewhere, find_runs, kept_among
-from ringtrue.service.work.library import (
+from ringtrue.service.auth import Access, PageReader, PageWriter
+from ringtrue.service.errors import APART, Refused, clean, for_pages, refused
+from ringtrue.service.library import (
+    SHOWN,
     UPDATE,
+    RunFilters,
     answers_of,
     baseline_named,
     baselines,
+    elsewhere,
+    find_runs,
     keep_baseline,
+    kept_among,
     named,
     report_opened,
     run_opened,
 )
+from ringtrue.service.models import Cursor
+from ringtrue.service.pages.shell import Choice, ChoiceField, Named, TextField, Words, fragment, page, wants_fragment
+from ringtrue.service.routes import runs
+from ringtrue.service.routes.verdicts import Decided, compared, comparison_opened, decided
 from ringtrue.store import StoredResult
+from ringtrue.verdict import Comparison, with_measures
 
 router = APIRouter(include_in_schema=False)
 RunId = Annotated[str, Path(min_length=1, max_length=200)]
-Named = Annotated[str, Query(max_length=250)]
 RUNS, QUERIES, WORST = 50, 50, 10
 STANDARDS = 5
 """Baselines that are looked at to say whether a run is one."""
@@ -65,40 +78,38 @@ ORDERS = (
 @router.get("/runs")
 def run_list(
     request: Request,
-    service: Here,
-    caller: PageReader,
+    access: PageReader,
     cursor: Cursor = None,
-    sort: Annotated[str, Query(max_length=20)] = "-when",
+    sort: Choice = "-when",
     golden: Named = "",
     retriever: Annotated[str, Query(max_length=2_000)] = "",
-    gate: Annotated[str, Query(max_length=20)] = "",
+    gate: Choice = "",
 ) -> Response:
     """List the runs of the project."""
     wanted = RunFilters(golden.strip() or None, retriever.strip() or None, gate.strip() or None)
-    found = find_runs(service, caller, wanted, sort=sort, cursor=cursor, limit=RUNS)
-    newest = find_runs(service, caller, RunFilters(), limit=RUNS).rows if wanted else found.rows
+    found = find_runs(access, wanted, sort=sort, cursor=cursor, limit=RUNS)
+    newest = find_runs(access, RunFilters(), limit=RUNS).rows if wanted else found.rows
     names = sorted({name for row in newest if row.golden for name in (set_name(row.golden), row.golden)} | ({golden} - {""}))
     values: dict[str, Any] = {
         "rows": found.rows, "next": found.next, "limited": found.limited, "cursor": cursor, "sort": sort, "shown": SHOWN,
         "golden": golden, "retriever": retriever, "gate": gate, "filtered": bool(wanted),
         "goldens": [("", "all"), *zip(names, names, strict=True)],
-        "kept": kept_among(service, caller, found.rows), "called": run_title,
+        "kept": kept_among(access, found.rows), "called": run_title,
     }  # fmt: skip
     if wants_fragment(request):
-        return fragment(request, caller, "runs.html.jinja", "rows", **values)
-    return page(request, caller, "runs.html.jinja", **values)
+        return fragment(request, "runs.html.jinja", "rows", **values)
+    return page(request, "runs.html.jinja", **values)
 
 
 @router.get("/runs/{run_id}")
-def run_page(request: Request, service: Here, caller: PageReader, run_id: RunId, baseline: Named = "") -> Response:
+def run_page(request: Request, access: PageReader, run_id: RunId, baseline: Named = "") -> Response:
     """Show one run; with ``baseline`` as the gate judges it."""
-    return _run(request, service, caller, run_id, baseline.strip())
+    return _run(request, access, run_id, baseline.strip())
 
 
 def _run(
     request: Request,
-    service: Service,
-    caller: Caller,
+    access: Access,
     run_id: str,
     baseline: str = "",
     *,
@@ -106,19 +117,19 @@ def _run(
     reason: str = "",
     name: str = "",
 ) -> Response:
-    row, evaluation = run_opened(service, caller, run_id)
-    standards = baselines(service, caller)
-    kept_as, alike = _kept_as(service, caller, run_id, evaluation)
+    row, evaluation = run_opened(access, run_id)
+    standards = baselines(access)
+    kept_as, alike = _kept_as(access, run_id, evaluation)
     values: dict[str, Any] = {
         "row": row, "baseline": baseline, "standards": standards, "problem": problem, "reason": reason,
-        "kept_as": kept_as, "alike": alike, "others": _others(service, caller, row), "run": None,
+        "kept_as": kept_as, "alike": alike, "others": _others(access, row), "run": None,
         "baseline_name": name or (standards[0].name if standards else "production"), "unjudged": None,
         "choices": [(one.name, f"{one.name} {one.version}") for one in standards], "short": shorten, "judged": None,
         "preview": "", "report_by": "",
     }  # fmt: skip
     if evaluation is None:
-        return page(request, caller, "run.html.jinja", **values, status=problem.status if problem else 200)
-    told = _told(service, caller, run_id, evaluation, baseline)
+        return page(request, "run.html.jinja", **values, status=problem.status if problem else 200)
+    told = _told(access, run_id, evaluation, baseline)
     report, sides = told.report, Sides(told.report)
     shown = page_sections(sides)
     values |= {"judged": told.judged, "unjudged": told.problem, "preview": told.preview, "report_by": told.by}
@@ -135,7 +146,7 @@ def _run(
         "worst": query_lines(evaluation, sides.primary)[:WORST],
         "columns": sides.measures[:3],
     }
-    return page(request, caller, "run.html.jinja", **values, status=problem.status if problem else 200)
+    return page(request, "run.html.jinja", **values, status=problem.status if problem else 200)
 
 
 @dataclass(frozen=True)
@@ -153,19 +164,19 @@ class Told:
     """Why the run is not judged as was asked."""
 
 
-def _told(service: Service, caller: Caller, run_id: str, evaluation: Evaluation, baseline: str) -> Told:
-    judged, wanted, problem = decided(service, caller, run_id), "", None
+def _told(access: Access, run_id: str, evaluation: Evaluation, baseline: str) -> Told:
+    judged, wanted, problem = decided(access, run_id), "", None
     by = f"{named(judged.by)[0]}@{judged.verdict.baseline}" if judged and judged.by and judged.verdict.baseline else ""
     try:
-        wanted = f"{named(baseline)[0]}@{baseline_named(service, caller, baseline).version}" if baseline else ""
+        wanted = f"{named(baseline)[0]}@{baseline_named(access, baseline).version}" if baseline else ""
     except RingtrueError as missing:  # the run is there all the same
         problem = clean(str(missing))
     if wanted and wanted != by:
-        report = report_opened(service, caller, run_id, evaluation, baseline=wanted)
+        report = report_opened(access, run_id, evaluation, baseline=wanted)
         return Told(report, preview=wanted.replace("@", " "), by=wanted)
     if judged is None:
-        return Told(report_opened(service, caller, run_id, evaluation, baseline=None), problem=problem)
-    report = report_opened(service, caller, run_id, evaluation, baseline=by or None)
+        return Told(report_opened(access, run_id, evaluation, baseline=None), problem=problem)
+    report = report_opened(access, run_id, evaluation, baseline=by or None)
     # The rules may have changed since: what is told is what the gate said then.
     own = report.verdict.comparison if report.verdict is not None else None
     return Told(replace(report, verdict=replace(judged.verdict, comparison=own)), judged, by=by, problem=problem)
@@ -181,27 +192,27 @@ def _headline(row: StoredResult, report: Report) -> Headline:
     return replace(found, word=row.gate.upper(), tone=TONES.get(row.gate, "unsure"), why=why)
 
 
-def _kept_as(service: Service, caller: Caller, run_id: str, evaluation: Evaluation | None) -> tuple[list[str], list[str]]:
+def _kept_as(access: Access, run_id: str, evaluation: Evaluation | None) -> tuple[list[str], list[str]]:
     """Return the baselines whose last version this run was made, and those which only have the same answers."""
     kept: list[str] = []
     alike: list[str] = []
-    for one in baselines(service, caller)[:STANDARDS]:
+    for one in baselines(access)[:STANDARDS]:
         subject = f"{one.name}@{one.version}"
-        entries = service.of(caller).audit(project=caller.project, subject=subject, what=UPDATE, limit=1)
+        entries = access.store.audit(project=access.project, subject=subject, what=UPDATE, limit=1)
         if entries and entries[0].detail.get("run_id") == run_id:
             kept.append(f"{one.name} {one.version}")
         elif evaluation is not None:
-            standard, setup = baseline_named(service, caller, one.name), evaluation.setup
+            standard, setup = baseline_named(access, one.name), evaluation.setup
             made = (standard.recorded_at, standard.retriever, standard.golden.content_hash)
             if made == (setup.recorded_at, setup.retriever, setup.golden.content_hash):
                 alike.append(f"{one.name} {one.version}")
     return kept, alike
 
 
-def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[str, str]]:
+def _others(access: Access, row: StoredResult) -> list[tuple[str, str]]:
     """Return the runs that this one can be compared with, those on the same golden set first."""
-    rows = [one for one in find_runs(service, caller, RunFilters(), limit=RUNS).rows if one.run_id != row.run_id]
-    kept = kept_among(service, caller, rows)
+    rows = [one for one in find_runs(access, RunFilters(), limit=RUNS).rows if one.run_id != row.run_id]
+    kept = kept_among(access, rows)
     there = [one for one in rows if one.run_id in kept and set_name(one.golden) == set_name(row.golden)]
     return [(one.run_id, run_words(one, kept)) for one in sorted(there, key=lambda one: one.golden != row.golden)]
 
@@ -217,50 +228,41 @@ def run_words(row: StoredResult, names: Mapping[str, str]) -> str:
 @router.post("/runs/{run_id}/baseline")
 def make_baseline(
     request: Request,
-    service: Here,
-    caller: PageWriter,
+    access: PageWriter,
     run_id: RunId,
     name: Annotated[str, Form(max_length=120)] = "",
-    reason: Annotated[str, Form(max_length=2_000)] = "",
+    reason: TextField = "",
     force: Annotated[str, Form(max_length=10)] = "",
-    next: Annotated[str, Form(max_length=20)] = "",
+    next: ChoiceField = "",
 ) -> Response:
     """Keep a run as the standard that later ones are judged by; where it is worse, only with a reason."""
     try:
-        answers = answers_of(service, caller, run_id)
-        keep_baseline(service, caller, answers, name=name.strip(), force=bool(force), reason=reason, run_id=run_id)
+        answers = answers_of(access, run_id)
+        keep_baseline(access, answers, name=name.strip(), force=bool(force), reason=reason, run_id=run_id)
     except (RingtrueError, Refused) as problem:
-        return _run(request, service, caller, run_id, problem=refused(problem), reason=reason, name=name)
+        return _run(request, access, run_id, problem=refused(problem), reason=reason, name=name)
     return RedirectResponse("/" if next == "/" else f"/runs/{quote(run_id)}", 303)
 
 
 @router.get("/runs/{run_id}/report")
-def run_report(service: Here, caller: PageReader, run_id: RunId, baseline: Named = "", against: Named = "") -> Response:
+def run_report(access: PageReader, run_id: RunId, baseline: Named = "", against: Named = "") -> Response:
     """Return the HTML report of a run, a document of its own under the policy that it states itself."""
-    report = report_on(
-        answers_of(service, caller, run_id),
-        made_at=service.now().isoformat(timespec="seconds"),
-        other=answers_of(service, caller, against) if against else None,
-        baseline=baseline_named(service, caller, baseline) if baseline else None,
-    )
-    made = html(report)
-    return Response(made, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": report_policy(made)})
+    return runs.run_report(access, run_id, against=against or None, baseline=baseline or None)
 
 
 @router.get("/runs/{run_id}/queries")
 def run_queries(
     request: Request,
-    service: Here,
-    caller: PageReader,
+    access: PageReader,
     run_id: RunId,
     cursor: Cursor = None,
-    sort: Annotated[str, Query(max_length=20)] = "worst",
+    sort: Choice = "worst",
     q: Annotated[str, Query(max_length=500)] = "",
     measure: Named = "",
 ) -> Response:
     """List the queries of a run."""
-    row, _ = run_opened(service, caller, run_id)
-    evaluation = answers_of(service, caller, run_id)
+    row, _ = run_opened(access, run_id)
+    evaluation = answers_of(access, run_id)
     names = [str(one) for one in evaluation.scores.measures]
     chosen = primary_of(evaluation, measure)
     lines = query_lines(evaluation, chosen, sort=sort if sort in dict(ORDERS) else "worst", text=q.strip())
@@ -271,14 +273,14 @@ def run_queries(
         "columns_shown": [chosen, *(name for name in names if name != chosen)][:3],
     }  # fmt: skip
     if wants_fragment(request):
-        return fragment(request, caller, "run_queries.html.jinja", "rows", **values)
-    return page(request, caller, "run_queries.html.jinja", **values)
+        return fragment(request, "run_queries.html.jinja", "rows", **values)
+    return page(request, "run_queries.html.jinja", **values)
 
 
 def part_of(items: Sequence[Any], keys: Sequence[str], cursor: str | None, limit: int) -> tuple[Sequence[Any], str | None, str]:
     """Return the part of a list behind a key, the key behind that part, and which part it is in words.
 
-    Raises Refused (422) where the list has no such key.
+    Raises Refused (422) if the list has no such key.
     """
     if cursor is not None and cursor not in keys:
         raise Refused(422, "invalid_cursor", f"the list has no '{cursor:.80}' to go on from; start again from the first page")
@@ -289,16 +291,176 @@ def part_of(items: Sequence[Any], keys: Sequence[str], cursor: str | None, limit
 
 
 @router.get("/runs/{run_id}/queries/{query_id:path}")
-def run_query(
-    request: Request, service: Here, caller: PageReader, run_id: RunId, query_id: str, measure: Named = ""
-) -> Response:
+def run_query(request: Request, access: PageReader, run_id: RunId, query_id: str, measure: Named = "") -> Response:
     """Show one query of a run: what was found, how it was judged, and which stage lost what is missing."""
-    row, _ = run_opened(service, caller, run_id)
-    evaluation = answers_of(service, caller, run_id)
+    row, _ = run_opened(access, run_id)
+    evaluation = answers_of(access, run_id)
     chosen = primary_of(evaluation, measure)
     seen = query_seen(evaluation, query_id, chosen)
     return page(
-        request, caller, "run_query.html.jinja", row=row, evaluation=evaluation, seen=seen, measure=chosen,
-        short=shorten, others=elsewhere(service, caller, row, query_id, chosen),
+        request, "run_query.html.jinja", row=row, evaluation=evaluation, seen=seen, measure=chosen,
+        short=shorten, others=elsewhere(access, row, query_id, chosen),
         threshold=max(1, evaluation.setup.golden.relevance_threshold),
+    )  # fmt: skip
+
+
+Apart = Annotated[str, Query(max_length=10)]
+"""Given if runs that were scored on different sets are compared all the same."""
+ROWS, CHOICES, SUGGESTED = 25, 100, 4
+FILTERS = (("", "all"), ("worse", "got worse"), ("better", "got better"), ("lost", "lost a relevant document"))
+
+
+@router.get("/compare")
+def compare_page(
+    request: Request,
+    access: PageReader,
+    a: Words = "",
+    b: Words = "",
+    measure: Named = "",
+    only: Choice = "",
+    q: Annotated[str, Query(max_length=500)] = "",
+    cursor: Cursor = None,
+    apart: Apart = "",
+) -> Response:
+    """Show whether run b is better than run a; without two runs, what there is to choose from."""
+    values: dict[str, Any] = {"a": a, "b": b, "measure": measure, "only": only, "q": q, "cursor": cursor, "found": None}
+    values |= {"problem": None, "choices": [], "pairs": [], "preset": (a, b), "apart": apart, "apart_word": ""}
+    status = 200
+    if not wants_fragment(request):
+        values["choices"], values["pairs"] = _choices(access, (a, b))
+        values["preset"] = _preset(values["choices"], values["pairs"], a, b)
+    if a and b:
+        try:
+            if a == b:
+                raise Refused(422, "invalid_input", "both sides are the same run; choose another one")
+            values |= _compared(access, a, b, measure, only, q.strip(), cursor, bool(apart))
+        except (RingtrueError, Refused) as problem:
+            values["problem"] = refused(problem)
+            status = values["problem"].status
+    # The box is there where it is needed, and where it was ticked.
+    if apart or (values["problem"] is not None and APART in for_pages(values["problem"].message)):
+        values["apart_word"] = APART
+    if wants_fragment(request) and values["found"]:
+        return fragment(request, "compare.html.jinja", "rows", **values)
+    return page(request, "compare.html.jinja", **values, status=status)
+
+
+def _choices(access: Access, given: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
+    """Return the runs to choose from, and pairs that suggest themselves: a run and the one before it on the same set."""
+    rows = find_runs(access, RunFilters(), limit=CHOICES).rows
+    kept = kept_among(access, rows)
+    there = [row for row in rows if row.run_id in kept]
+    choices = [(row.run_id, run_words(row, kept)) for row in there]
+    choices += [(run_id, run_id) for run_id in given if run_id and run_id not in dict(choices)]
+    pairs: dict[tuple[str | None, str | None], tuple[str, str, str]] = {}
+    for place, row in enumerate(there):
+        other = next((one for one in there[place + 1 :] if one.golden == row.golden and one.retriever != row.retriever), None)
+        if other is not None:
+            words = f"{shorten(other.retriever)} → {shorten(row.retriever)} on {row.golden}"
+            pairs.setdefault((row.retriever, other.retriever), (other.run_id, row.run_id, words))
+    return choices, list(pairs.values())[:SUGGESTED]
+
+
+def _preset(choices: list[tuple[str, str]], pairs: list[tuple[str, str, str]], a: str, b: str) -> tuple[str, str]:
+    """Return what the two lists show at first: the newest pair that suggests itself, never one run on both sides."""
+    if a or b or len(choices) < 2:
+        return a, b
+    return pairs[0][:2] if pairs else (choices[1][0], choices[0][0])
+
+
+def _opened(access: Access, a: str, b: str, measure: str, apart: bool) -> Comparison:
+    if not apart:
+        return comparison_opened(access, a, b, measure=measure or None)
+    return compared(access, a, b, primary=measure or None, allow_different_sets=True)
+
+
+def _compared(
+    access: Access, a: str, b: str, measure: str, only: str, text: str, cursor: str | None, apart: bool
+) -> dict[str, Any]:
+    found = _opened(access, a, b, measure, apart)
+    before, after = (with_measures(answers_of(access, one), [found.primary])[0] for one in (a, b))
+    every = changes(before, after, found)
+    better = -1 if lower_is_better(found.primary) else 1
+    wanted = [row for row in every if _wanted(row, only, text, better, before, after)]
+    shown, next_, words = part_of(wanted, [row.query_id for row in wanted], cursor, ROWS)
+    told = Report(replace(after, name=found.b), "", other=replace(before, name=found.a), comparison=found)
+    primary = found.measures[found.primary]
+    return {
+        "found": found, "primary": primary, "before": before, "after": after, "headline": page_headline(told),
+        "same": same(found), "how": how_tested(found), "measure": found.primary,
+        "measures": [row for row in measure_rows(Sides(told))["rows"] if row["word"]],
+        "measure_choices": [(name, name) for name in found.measures],
+        "scatter": _scatter(every, found, a, b, better, apart),
+        "bars": charts.per_query(
+            [row.diff for row in reversed(every)], better=better,
+            label=f"{found.primary} by query: {primary.wins} better, {primary.ties} equal, {primary.losses} worse",
+        ),
+        "rows": [replace(row, lost=lost_between(before, after, row.query_id)) for row in shown],
+        "next": next_, "shown": words, "filters": FILTERS, "better": better,
+    }  # fmt: skip
+
+
+def _wanted(row: QueryChange, only: str, text: str, better: int, before: Evaluation, after: Evaluation) -> bool:
+    if text and text.casefold() not in f"{row.query_id} {row.text}".casefold():
+        return False
+    if only == "lost":
+        return bool(lost_between(before, after, row.query_id))
+    return (only != "worse" or row.diff * better < 0) and (only != "better" or row.diff * better > 0)
+
+
+def query_href(a: str, b: str, query_id: str, measure: str, *, apart: bool = False) -> str:
+    """Return where a query of two runs is shown side by side."""
+    asked = {"a": a, "b": b, "q": query_id, "measure": measure, **({"apart": "on"} if apart else {})}
+    return "/compare/query?" + urlencode(asked, errors="replace")
+
+
+def _scatter(every: list[QueryChange], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
+    points = [
+        charts.Point(
+            row.a, row.b,
+            title=f"{row.query_id} {row.text[:80]}: {charts.plain(round(row.a, 4))} → {charts.plain(round(row.b, 4))}",
+            href=query_href(a, b, row.query_id, found.primary, apart=apart),
+            kind="good" if row.diff * better > 0 else "bad" if row.diff * better < 0 else "even",
+        )
+        for row in every
+        if row.a is not None and row.b is not None
+    ]  # fmt: skip
+    one = found.measures[found.primary]
+    label = f"{found.primary} of every query, {found.a} against {found.b}: {one.wins} better, {one.losses} worse"
+    return charts.scatter(points, a=_short(found.a), b=_short(found.b), label=label)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 40 else f"{name[:39]}…"
+
+
+@router.get("/compare/query")
+def compare_query(
+    request: Request,
+    access: PageReader,
+    a: Words,
+    b: Words,
+    q: Annotated[str, Query(max_length=1_000)],
+    measure: Named = "",
+    apart: Apart = "",
+) -> Response:
+    """Show the answers of two runs to one query side by side: what was lost, what is new, what moved."""
+    found = _opened(access, a, b, measure, bool(apart))
+    before, after = (with_measures(answers_of(access, one), [found.primary])[0] for one in (a, b))
+    left, right = (query_seen(one, q, found.primary) for one in (before, after))
+    order = [row.query_id for row in changes(before, after, found)]
+    place = order.index(q) if q in order else None
+    steps = {
+        "k": order[place - 1] if place else None,
+        "j": order[place + 1] if place is not None and place + 1 < len(order) else None,
+    }
+    return page(
+        request, "compare_query.html.jinja", a=a, b=b, found=found, left=left, right=right, measure=found.primary,
+        beside=beside(before, after, q), place=place, count=len(order),
+        steps={
+            key: query_href(a, b, one, found.primary, apart=bool(apart)) for key, one in steps.items() if one is not None
+        },
+        back="/compare?" + urlencode({"a": a, "b": b, "measure": found.primary, **({"apart": "on"} if apart else {})}),
+        diff=found.measures[found.primary].deltas.get(q), better=-1 if lower_is_better(found.primary) else 1,
+        threshold=max(1, after.setup.golden.relevance_threshold),
     )  # fmt: skip

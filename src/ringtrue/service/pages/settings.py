@@ -1,23 +1,86 @@
-"""Settings: who may use this project, who changed what, and how the server itself is."""
+"""Settings: who may use this project, who changed what, how the server is; signing in, signing out, and giving a name."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Scope
-from ringtrue.service.auth import PageAdmin, PageReader
+from ringtrue.service.auth import PageAdmin, PageReader, check_csrf, client_of
 from ringtrue.service.context import Here
+from ringtrue.service.errors import Refused
 from ringtrue.service.models import Cursor
-from ringtrue.service.pages.shell import page
-from ringtrue.service.routes.keys import create_key, list_keys, revoke
-from ringtrue.service.routes.server import audit_trail, diagnostics, runs_the_server
-from ringtrue.store import timestamp
+from ringtrue.service.pages.shell import WordsField, login_page, page
+from ringtrue.service.routes.server import audit_trail, create_key, diagnostics, list_keys, revoke, runs_the_server
+from ringtrue.store import AuditEntry, timestamp
 
 router = APIRouter(include_in_schema=False)
+
+
+def local_path(wanted: str) -> str:
+    """Return where to go next: a path of this server, or the first page for anything else.
+
+    >>> local_path("/runs?x=1"), local_path("//elsewhere.test"), local_path("https://elsewhere.test")
+    ('/runs?x=1', '/', '/')
+    """
+    plain = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
+    return wanted if plain and "\\" not in wanted else "/"
+
+
+@router.get("/login")
+def ask(request: Request, service: Here, next: str = "/") -> Response:
+    """Show the form, unless nobody needs to sign in."""
+    if service.settings.open:
+        return RedirectResponse(local_path(next), 303)
+    return login_page(request, local_path(next))
+
+
+@router.post("/login")
+async def sign_in(request: Request, service: Here, key: WordsField = "", next: Annotated[str, Form()] = "/") -> Response:
+    """Begin a session with a key."""
+    await check_csrf(request, service, request.state.session)
+    found = await service.keyring.look_up(key.strip(), now=service.now()) if key.strip() else None
+    if found is None:
+        service.rates.failed(client_of(request))
+        return login_page(request, local_path(next), problem="This key is unknown, expired or revoked.")
+    # A new session, so that nobody can sign somebody else in under a session they know.
+    service.sessions.end(request.state.session, now=service.now())
+    request.state.session = service.sessions.begin(found, now=service.now())
+    entry = AuditEntry(timestamp(service.now()), found.name, "signed in", found.key_id, project=found.project)
+    await run_in_threadpool(service.store.add_audit, entry)
+    return RedirectResponse(local_path(next), 303)
+
+
+@router.post("/logout")
+async def sign_out(request: Request, service: Here) -> Response:
+    """End the session, also for whoever has a copy of its cookie."""
+    await check_csrf(request, service, request.state.session)
+    service.sessions.end(request.state.session, now=service.now())
+    request.state.session = service.sessions.begin(now=service.now())
+    return RedirectResponse("/login", 303)
+
+
+@router.post("/session/name")
+async def name(
+    request: Request,
+    access: PageReader,
+    name: Annotated[str, Form(min_length=1, max_length=80)],
+    next: Annotated[str, Form()] = "/review",
+) -> Response:
+    """Keep how a reader without a key wants to be called; a key has its own name."""
+    if access.caller.key_id is not None:
+        raise Refused(409, "named_by_key", f"you are '{access.who}' by your key")
+    if not name.strip():
+        raise Refused(422, "invalid_input", "a name has at least one letter", field="name")
+    request.state.session = replace(request.state.session, name=name.strip())
+    return RedirectResponse(local_path(next), 303)
+
+
 ENTRIES = 50
 LASTING = (("30", "30 days"), ("90", "90 days"), ("365", "a year"), ("", "until it is revoked"))
 MEANT = {
@@ -41,24 +104,23 @@ DEEDS = {
 
 
 @router.get("/settings")
-def overview(request: Request, service: Here, caller: PageReader) -> Response:
+def settings_page(request: Request, access: PageReader) -> Response:
     """Show who the reader is, what the server serves, and its state to whoever runs it."""
-    found = diagnostics(service, caller) if runs_the_server(service, caller) else None
-    return page(request, caller, "settings.html.jinja", tab="server", found=found, settings=service.settings)
+    found = diagnostics(access) if runs_the_server(access) else None
+    return page(request, "settings.html.jinja", tab="server", found=found, settings=access.service.settings)
 
 
 @router.get("/settings/keys")
-def key_list(request: Request, service: Here, caller: PageAdmin) -> Response:
+def key_list(request: Request, access: PageAdmin) -> Response:
     """List the keys of the project."""
-    return _keys(request, service, caller)
+    return _keys(request, access)
 
 
 @router.post("/settings/keys")
 def make_key(
     request: Request,
-    service: Here,
-    caller: PageAdmin,
-    name: Annotated[str, Form(max_length=200)] = "",
+    access: PageAdmin,
+    name: WordsField = "",
     scopes: Annotated[list[str], Form()] = [],  # noqa: B006  # FastAPI copies it
     days: Annotated[str, Form(max_length=4)] = "90",
 ) -> Response:
@@ -68,32 +130,31 @@ def make_key(
     if days not in dict(LASTING):
         problem = problem or "Choose how long it opens from the list."
     if problem:
-        return _keys(request, service, caller, problem=problem, name=name, scopes=chosen, days=days, status=422)
-    end = service.now() + timedelta(days=int(days)) if days else None
-    key, token = create_key(service, caller, name.strip(), chosen, expires_at=None if end is None else timestamp(end))
-    return _keys(request, service, caller, made=(key, token))
+        return _keys(request, access, problem=problem, name=name, scopes=chosen, days=days, status=422)
+    end = access.now() + timedelta(days=int(days)) if days else None
+    key, token = create_key(access, name.strip(), chosen, expires_at=None if end is None else timestamp(end))
+    return _keys(request, access, made=(key, token))
 
 
 @router.post("/settings/keys/{key_id}/revoke")
-def end_key(service: Here, caller: PageAdmin, key_id: str) -> Response:
+def end_key(access: PageAdmin, key_id: str) -> Response:
     """Revoke a key."""
-    revoke(service, caller, key_id)
+    revoke(access, key_id)
     return RedirectResponse("/settings/keys", 303)
 
 
 @router.get("/settings/audit")
-def audit(request: Request, service: Here, caller: PageAdmin, cursor: Cursor = None) -> Response:
+def audit(request: Request, access: PageAdmin, cursor: Cursor = None) -> Response:
     """Show who changed what."""
-    found = audit_trail(service, caller, limit=ENTRIES, cursor=cursor)
+    found = audit_trail(access, limit=ENTRIES, cursor=cursor)
     return page(
-        request, caller, "settings.html.jinja", tab="audit", entries=found.items, next=found.next, cursor=cursor, deeds=DEEDS
+        request, "settings.html.jinja", tab="audit", entries=found.items, next=found.next, cursor=cursor, deeds=DEEDS
     )  # fmt: skip
 
 
 def _keys(
     request: Request,
-    service: Here,
-    caller: PageAdmin,
+    access: PageAdmin,
     *,
     made: object = None,
     problem: str = "",
@@ -102,12 +163,12 @@ def _keys(
     days: str = "90",
     status: int = 200,
 ) -> Response:
-    moment = timestamp(service.now())
+    moment = timestamp(access.now())
     rows = [
         (key, "revoked" if key.revoked_at else "expired" if key.expires_at and key.expires_at <= moment else "open")
-        for key in reversed(list_keys(service, caller))
+        for key in reversed(list_keys(access))
     ]
     return page(
-        request, caller, "settings.html.jinja", status=status, tab="keys", rows=rows, made=made, problem=problem,
-        name=name, scopes=scopes or ["read"], days=days, meant=MEANT, lasting=LASTING, open=service.settings.open,
+        request, "settings.html.jinja", status=status, tab="keys", rows=rows, made=made, problem=problem,
+        name=name, scopes=scopes or ["read"], days=days, meant=MEANT, lasting=LASTING, open=access.service.settings.open,
     )  # fmt: skip

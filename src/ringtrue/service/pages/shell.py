@@ -1,4 +1,4 @@
-"""The frame around every page: the templates, what all of them are given, and the sections of the dashboard.
+"""The frame around every page: the templates, what all of them are given, the sections of the dashboard, and its files.
 
 Everything a page shows passes through Jinja's escaping. A page holds no style and no script of its own: the policy its answer
 carries forbids both.
@@ -6,43 +6,44 @@ carries forbids both.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, urlencode
 
+from fastapi import Form, Query
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route, Router
 
 from ringtrue import charts
 from ringtrue.report import DASH
 from ringtrue.service.errors import Refused, request_id_of
-from ringtrue.service.pages.files import static, static_files
 from ringtrue.service.pages.filters import FILTERS
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
 
-__all__ = [
-    "SECTIONS",
-    "STATES",
-    "error_page",
-    "fragment",
-    "login_page",
-    "page",
-    "static",
-    "static_files",
-    "to_login",
-    "wants_fragment",
-]
-
 TEMPLATES = Path(__file__).with_name("templates")
+
+
+Choice = Annotated[str, Query(max_length=20)]
+Words = Annotated[str, Query(max_length=200)]
+Named = Annotated[str, Query(max_length=250)]
+"""A name with a version."""
+ChoiceField = Annotated[str, Form(max_length=20)]
+WordsField = Annotated[str, Form(max_length=200)]
+NamedField = Annotated[str, Form(max_length=250)]
+ReasonField = Annotated[str, Form(max_length=500)]
+TextField = Annotated[str, Form(max_length=2_000)]
 
 
 @dataclass(frozen=True)
@@ -114,25 +115,22 @@ HTMX = json.dumps({
 })  # fmt: skip
 
 
-def page(request: Request, caller: Caller | None, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a whole page; ``caller`` is None where nobody has signed in."""
-    shared = _shared(request, caller, values)
-    return _answer(_templates().get_template(template).render(shared), status)
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return a whole page."""
+    return _answer(_templates().get_template(template).render(_shared(request, values)), status)
 
 
-def fragment(
-    request: Request, caller: Caller | None, template: str, block: str, *, status: int = 200, **values: Any
-) -> HTMLResponse:
-    """Return one block of a page, for htmx to put in its place; raises LookupError where the template has no such block."""
+def fragment(request: Request, template: str, block: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return one block of a page, for htmx to put in its place; raises LookupError if the template has no such block."""
     found = _templates().get_template(template)
     if block not in found.blocks:
         raise LookupError(f"{template} has no block '{block}', only {', '.join(found.blocks)}")
-    context = found.new_context(_shared(request, caller, values))
+    context = found.new_context(_shared(request, values))
     return _answer("".join(found.blocks[block](context)), status)
 
 
 def wants_fragment(request: Request) -> bool:
-    """True where htmx asks for a part of a page; going back in history asks for the whole."""
+    """True if htmx asks for a part of a page; going back in history asks for the whole."""
     given = request.headers
     return given.get("hx-request") == "true" and not given.get("hx-boosted") and not given.get("hx-history-restore-request")
 
@@ -140,18 +138,17 @@ def wants_fragment(request: Request) -> bool:
 def error_page(request: Request, problem: Refused) -> HTMLResponse:
     """Return what a reader is told when a page cannot be shown; only the box where htmx asked."""
     values = {"problem": problem, "request_id": request_id_of(request), "active": ""}
-    caller = getattr(request.state, "caller", None)
     if wants_fragment(request):
-        made = fragment(request, caller, "error.html.jinja", "problem", status=problem.status, **values)
+        made = fragment(request, "error.html.jinja", "problem", status=problem.status, **values)
     else:
-        made = page(request, caller, "error.html.jinja", status=problem.status, **values)
+        made = page(request, "error.html.jinja", status=problem.status, **values)
     made.headers.update(problem.headers)
     return made
 
 
 def login_page(request: Request, wanted: str, *, problem: str = "") -> HTMLResponse:
     """Return the form for a key; ``wanted`` is where the reader goes from there, ``problem`` why the last key was not taken."""
-    return page(request, None, "login.html.jinja", status=401 if problem else 200, next=wanted, problem=problem)
+    return page(request, "login.html.jinja", status=401 if problem else 200, next=wanted, problem=problem)
 
 
 def to_login(request: Request, _: Exception) -> Response:
@@ -166,7 +163,8 @@ def to_login(request: Request, _: Exception) -> Response:
 # --- what templates get
 
 
-def _shared(request: Request, caller: Caller | None, values: Mapping[str, Any]) -> dict[str, Any]:
+def _shared(request: Request, values: Mapping[str, Any]) -> dict[str, Any]:
+    caller: Caller | None = getattr(request.state, "caller", None)
     service = getattr(request.app.state, "service", None)
     first = request.url.path.strip("/").split("/")[0] or "overview"
     shared: dict[str, Any] = {
@@ -212,11 +210,7 @@ def prepare() -> None:
 @cache
 def _templates() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     made.filters |= FILTERS
     groups = [(name, list(members)) for name, members in groupby(SECTIONS, lambda one: one.group)]
@@ -225,3 +219,51 @@ def _templates() -> Environment:
         "htmx_config": HTMX, "version": version("ringtrue"),
     }  # fmt: skip
     return made
+
+
+FOLDER = Path(__file__).with_name("static")
+KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json"}
+A_YEAR = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """What is sent, and the version in its address and its ETag."""
+
+    content: bytes
+    kind: str
+    version: str
+
+
+def static(name: str) -> str:
+    """Return the address of a file that pages load; it changes with its content. Raises LookupError for an unknown one."""
+    if name not in _files():
+        raise LookupError(f"there is no static file '{name}'")
+    return f"/static/{name}?v={_files()[name].version}"
+
+
+def static_files() -> Router:
+    """Return the application that serves them, to be mounted under ``/static``."""
+    return Router([Route("/{name:path}", _serve, methods=["GET"])])
+
+
+async def _serve(request: Request) -> Response:
+    found = _files().get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("there is no such file\n", 404)
+    # An address with the version in it always means this content; one without must be asked for again.
+    fresh = request.query_params.get("v") == found.version
+    headers = {"Cache-Control": A_YEAR if fresh else "no-cache", "ETag": f'"{found.version}"'}
+    if found.version in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, headers=headers, media_type=found.kind)
+
+
+@cache
+def _files() -> Mapping[str, StaticFile]:
+    contents = {place.relative_to(FOLDER).as_posix(): place.read_bytes() for place in FOLDER.rglob("*") if place.is_file()}
+    contents["theme.css"] = (files("ringtrue.report") / "page" / "theme.css").read_bytes()
+    return {
+        name: StaticFile(content, KINDS.get(Path(name).suffix, "text/plain"), hashlib.sha256(content).hexdigest()[:16])
+        for name, content in contents.items()
+    }

@@ -23,16 +23,16 @@ from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import UploadLimits, read_upload
 from ringtrue.records import GoldenSet
 from ringtrue.run import Evaluation
-from ringtrue.service.auth import Writer
-from ringtrue.service.context import Here, Service
+from ringtrue.service import evaluating
+from ringtrue.service.auth import Access, Writer
 from ringtrue.service.errors import ERRORS, ErrorAnswer, Refused
+from ringtrue.service.evaluating import EvaluationPlan, planned
 from ringtrue.service.jobs import JobProgress
-from ringtrue.service.limits import MOST_VALUES
+from ringtrue.service.library import golden_named
+from ringtrue.service.middleware import MOST_VALUES
 from ringtrue.service.models import Line, Name, Strict
-from ringtrue.service.routes.jobs import STARTED, started
-from ringtrue.service.work import evaluating
-from ringtrue.service.work.evaluating import EvaluationPlan, planned
-from ringtrue.service.work.library import golden_named, golden_of_server
+from ringtrue.service.routes.server import STARTED, started
+from ringtrue.store import StoredJob
 
 router = APIRouter(prefix="/v1/evaluate", tags=["evaluate"])
 Kind = Literal["json", "yaml", "jsonl", "zip"]
@@ -201,20 +201,15 @@ def request_body(*, examples: Mapping[str, Any], model: type[Strict] | None, typ
 
 
 BODY = request_body(examples=EXAMPLES, model=EvaluateRequest, types=("application/yaml",))
-BODY["requestBody"]["content"]["application/yaml"] = {
-    "schema": {"type": "string"},
-    "example": TEST_SET_YAML,
-}
+BODY["requestBody"]["content"]["application/yaml"] = {"schema": {"type": "string"}, "example": TEST_SET_YAML}
 
 
 @router.post("", response_model=Evaluated, responses={**STARTED, **SEARCH_ERRORS}, openapi_extra=BODY)
 def evaluate(
-    service: Here,
-    caller: Writer,
+    access: Writer,
     body: Body,
     components: Annotated[
-        str | None,
-        Query(max_length=500, description="Only these channels of the retriever, such as `bm25` or `bm25,dense`."),
+        str | None, Query(max_length=500, description="Only these channels of the retriever, such as `bm25` or `bm25,dense`.")
     ] = None,
     prefer: Annotated[str | None, Header(max_length=200, description="`respond-async` answers with a job at once.")] = None,
 ) -> Evaluated | JSONResponse:
@@ -223,7 +218,7 @@ def evaluate(
     Small sets are answered at once; larger ones, and those asked for so, become a job with progress and cancel. Every
     evaluation is kept and listed by `/v1/runs`.
     """
-    wanted, asked = read_request(service, caller, body)
+    wanted, asked = read_request(access, body)
     if components is not None:
         names = tuple(name.strip() for name in components.split(",") if name.strip())
         if not names:
@@ -231,25 +226,30 @@ def evaluate(
                 422, "unknown_channel", "components names no channel; write ?components=bm25", field="query.components"
             )
         wanted = replace(wanted, components=names)
-    plan = planned(service, wanted)
+    plan = planned(access.service, wanted)
     later = asked is False or (prefer is not None and "respond-async" in prefer.lower())
-    if not later and plan.at_once(service.settings.at_once):
-        return _answered(service, caller, plan, evaluating.evaluated(service, plan))
+    if not later and plan.at_once(access.service.settings.at_once):
+        return _answered(access, plan, evaluating.evaluated(access.service, plan))
+    return started(start_evaluation(access, plan))
+
+
+def start_evaluation(access: Access, plan: EvaluationPlan) -> StoredJob:
+    """Carry a plan out as a job, whose result names the run."""
 
     def work(progress: JobProgress) -> dict[str, Any]:
-        found = evaluating.evaluated(service, plan, watcher=progress.watcher())
+        found = evaluating.evaluated(access.service, plan, watcher=progress.watcher())
         progress.check()
-        said = _answered(service, caller, plan, found)
+        said = _answered(access, plan, found)
         return {"run_id": said.run_id, "location": f"/v1/runs/{said.run_id}", "metrics": said.metrics}
 
-    return started(service.jobs.start("evaluate", caller, plan.record(), work))
+    return access.service.jobs.start("evaluate", access.caller, plan.record(), work)
 
 
-def _answered(service: Service, caller: Writer, plan: EvaluationPlan, found: Evaluation) -> Evaluated:
-    return evaluating.answered(service, caller, found, feature_id=plan.feature_id, uploaded=plan.uploaded)
+def _answered(access: Writer, plan: EvaluationPlan, found: Evaluation) -> Evaluated:
+    return evaluating.answered(access, found, feature_id=plan.feature_id, uploaded=plan.uploaded)
 
 
-def read_request(service: Service, caller: Writer, body: Upload) -> tuple[EvaluationPlan, bool | None]:
+def read_request(access: Writer, body: Upload) -> tuple[EvaluationPlan, bool | None]:
     """Return what a body asks to be evaluated, and whether its sender wants to wait."""
     kind = kind_of(body, ("json", "yaml"))
     if kind == "yaml":
@@ -261,7 +261,7 @@ def read_request(service: Service, caller: Writer, body: Upload) -> tuple[Evalua
         and (not value.keys() - FIELDS or value.keys() & {"golden", "test_set"})
     ):
         request = _checked(value)
-        return wanted_of(service, caller, request), request.wait
+        return wanted_of(access, request), request.wait
     return EvaluationPlan(read_set(body.content, "json"), uploaded=True), None
 
 
@@ -272,16 +272,14 @@ def _checked(value: dict[str, Any]) -> EvaluateRequest:
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problem.errors()]) from None
 
 
-def wanted_of(service: Service, caller: Writer, request: EvaluateRequest) -> EvaluationPlan:
+def wanted_of(access: Writer, request: EvaluateRequest) -> EvaluationPlan:
     """Return what a request asks to be evaluated; raises MissingInput, InputError and Refused."""
     if request.golden is not None and request.test_set is not None:
         raise InputError("golden and test_set both name the golden set; give one of them")
     if request.test_set is not None:
         golden = read_set(json.dumps(request.test_set).encode(), "json")
-    elif request.golden is not None:
-        golden = golden_named(service, caller, request.golden)
     else:
-        golden = golden_of_server(service)
+        golden = golden_named(access, request.golden)
     asked: dict[str, Any] = request.model_dump(exclude={"golden", "test_set", "wait"})
     asked |= {"measures": tuple(request.measures), "allow": tuple(request.allow)}
     return EvaluationPlan(golden, uploaded=request.test_set is not None, **asked)

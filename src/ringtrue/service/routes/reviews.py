@@ -1,31 +1,36 @@
-"""``/v1/reviews``: pairs of question and document that people judge, blind to each other, until a set is published."""
+"""``/v1/reviews`` and ``/v1/judgments``: pairs that people judge, blind to each other, until a set is published; and judgments.
+
+Which judgment counts is decided where they are used; a person's always wins.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from collections import Counter
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from ringtrue.answers import AddedPairs, Agreement, Backlog, NextPair, Pair, Published, ReviewState, Standing, Undone
-from ringtrue.answers import Reviewer as ReviewerAnswer
+from ringtrue import answers
+from ringtrue.feedback import KEY, QUERY, text_key
 from ringtrue.golden import Rule, rater_name
 from ringtrue.review import GUIDELINES, RESERVED, key_of, said_by_raters
-from ringtrue.service.auth import Reader, Reviewer, Writer
-from ringtrue.service.context import Here
+from ringtrue.service.auth import Admin, Reader, Reviewer, Writer
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Limit, Line, Name, Page, Strict, Text, paged, record_from, wrong_cursor
-from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work.reviewing import COMPLETE, queue_of
-from ringtrue.service.work.reviewing import backlog as review_backlog
-from ringtrue.service.work.reviewing import next_pair as reserve_next
-from ringtrue.service.work.reviewing import publish as publish_pairs
-from ringtrue.service.work.reviewing import skip as skip_pair
-from ringtrue.store import ReviewItem, timestamp
+from ringtrue.service.models import Cursor, Id, Label, Limit, Line, Name, Page, Strict, Text, paged, record_from, wrong_cursor
+from ringtrue.service.reviewing import COMPLETE, queue_of
+from ringtrue.service.reviewing import backlog as review_backlog
+from ringtrue.service.reviewing import next_pair as reserve_next
+from ringtrue.service.reviewing import publish as publish_pairs
+from ringtrue.service.reviewing import skip as skip_pair
+from ringtrue.service.routes.log import PathName
+from ringtrue.store import ReviewItem, StoredJudgment, timestamp
 
-router = APIRouter(prefix="/v1/reviews", tags=["reviews"], responses=ERRORS)
+reviews_routes = APIRouter(prefix="/v1/reviews", tags=["reviews"], responses=ERRORS)
 MOST = 1_000
 
 
@@ -98,17 +103,13 @@ class Publish(Strict, examples=[{"golden": "hotel", "rule": "majority"}]):
     reason: Line = Field("", description="Why too little agreement is passed over; it stays in the audit trail.")
 
 
-@router.get("")
+@reviews_routes.get("")
 def list_pairs(
-    service: Here,
-    caller: Reader,
-    state: Annotated[ReviewState | None, Query()] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Page[Pair]:
+    access: Reader, state: Annotated[answers.ReviewState | None, Query()] = None, limit: Limit = 50, cursor: Cursor = None
+) -> Page[answers.Pair]:
     """List pairs, the most urgent first. Grades are not shown: reviewers are blind."""
     place = None if cursor is None else _place(cursor)
-    found = service.of(caller).review_items(project=caller.project, state=state, after=place, limit=limit + 1)
+    found = access.store.review_items(project=access.project, state=state, after=place, limit=limit + 1)
     shown, behind = paged(found, limit, lambda last: f"{last.priority!r}~{last.created_at}~{last.item_key}")
     return Page(items=list(map(_pair, shown)), next=behind)
 
@@ -126,25 +127,24 @@ def _place(cursor: str) -> tuple[float, str, str]:
     return number, created_at, key
 
 
-def _pair(item: ReviewItem) -> Pair:
+def _pair(item: ReviewItem) -> answers.Pair:
     golden = item.metadata.get("golden")
-    return record_from(Pair, item, key=item.item_key, golden=None if golden is None else str(golden))
+    return record_from(answers.Pair, item, key=item.item_key, golden=None if golden is None else str(golden))
 
 
-@router.get("/backlog")
-def backlog(service: Here, caller: Reader) -> Backlog:
+@reviews_routes.get("/backlog")
+def backlog(access: Reader) -> answers.Backlog:
     """Count the pairs in each state, and say how long the oldest waits."""
-    return review_backlog(service, caller)
+    return review_backlog(access)
 
 
-@router.get("/standing")
+@reviews_routes.get("/standing")
 def standing(
-    service: Here,
-    caller: Reader,
+    access: Reader,
     adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is no rater.")] = None,
-) -> Standing:
+) -> answers.Standing:
     """Return who judged how much, how far they agree, and where they do not; over pairs that are judged completely."""
-    queue = queue_of(service, caller)
+    queue = queue_of(access)
     found = queue.standing(adjudicator=adjudicator)
     complete = [item for item in queue.items() if item.state in COMPLETE]
     # Whoever is still to judge a pair must not be able to tell what the others said of it, not even from counts.
@@ -153,76 +153,173 @@ def standing(
         if rating.rater != rater_name(adjudicator or ""):
             grades.setdefault(rating.rater, Counter())[rating.grade] += 1
     raters = [
-        ReviewerAnswer(
+        answers.Reviewer(
             one.name, one.ratings, {str(grade): count for grade, count in sorted(grades.get(one.name, Counter()).items())}
         )
         for one in found.raters
     ]
-    agreed = None if found.agreement is None else record_from(Agreement, found.agreement)
-    return Standing(review_backlog(service, caller), tuple(raters), agreed, found.disputes)
+    agreed = None if found.agreement is None else record_from(answers.Agreement, found.agreement)
+    return answers.Standing(review_backlog(access), tuple(raters), agreed, found.disputes)
 
 
-@router.post("", status_code=201)
-def add(service: Here, caller: Writer, given: NewPairs) -> AddedPairs:
+@reviews_routes.post("", status_code=201)
+def add(access: Writer, given: NewPairs) -> answers.AddedPairs:
     """Put pairs into the queue."""
-    now = timestamp(service.now())
+    now = timestamp(access.now())
     items = [
         ReviewItem(
             **pair.model_dump(),
             item_key=key_of(pair.query_id, pair.doc_id),
             created_at=now,
-            project=caller.project,
+            project=access.project,
             wanted=given.wanted,
             metadata={} if given.golden is None else {"golden": given.golden},
         )
         for pair in given.pairs
     ]
-    new = queue_of(service, caller).add(items)
-    return AddedPairs(len(items), new, tuple(item.item_key for item in items))
+    new = queue_of(access).add(items)
+    return answers.AddedPairs(len(items), new, tuple(item.item_key for item in items))
 
 
-@router.post("/next")
-def next_pair(service: Here, caller: Reviewer, wanted: WantNext) -> NextPair:
+@reviews_routes.post("/next")
+def next_pair(access: Reviewer, wanted: WantNext) -> answers.NextPair:
     """Get a pair to judge, kept for the caller for a while. Who has one already gets the same again."""
-    item = reserve_next(service, caller, passing=wanted.passing, minutes=wanted.minutes)
-    return NextPair(
+    item = reserve_next(access, passing=wanted.passing, minutes=wanted.minutes)
+    return answers.NextPair(
         pair=None if item is None else _pair(item),
         reserved_until=None if item is None else item.reserved_until,
-        waiting=len(queue_of(service, caller).waiting(caller.who)),
+        waiting=len(queue_of(access).waiting(access.who)),
         guidelines=GUIDELINES,
     )
 
 
-@router.post("/undo")
-def undo(service: Here, caller: Reviewer) -> Undone:
+@reviews_routes.post("/undo")
+def undo(access: Reviewer) -> answers.Undone:
     """Take back the last thing that the caller said; what is published stays."""
-    item = queue_of(service, caller).undo(caller.who)
-    return Undone(pair=None if item is None else _pair(item))
+    item = queue_of(access).undo(access.who)
+    return answers.Undone(pair=None if item is None else _pair(item))
 
 
-@router.post("/publish", status_code=201)
-def publish(service: Here, caller: Writer, wanted: Publish) -> Published:
+@reviews_routes.post("/publish", status_code=201)
+def publish(access: Writer, wanted: Publish) -> answers.Published:
     """Keep the next version of a golden set, with the judgments of its approved pairs.
 
     Where two or more judged the same pairs, their agreement must exceed 0.6, or nothing is published (`cannot_decide`).
     """
-    return publish_pairs(service, caller, **wanted.model_dump())
+    return publish_pairs(access, **wanted.model_dump())
 
 
-@router.post("/{key}/judge")
-def judge(service: Here, caller: Reviewer, key: PathName, said: Grade) -> Pair:
+@reviews_routes.post("/{key}/judge")
+def judge(access: Reviewer, key: PathName, said: Grade) -> answers.Pair:
     """Judge a pair. Said again, the newest counts, until the pair is published."""
-    queue, now = queue_of(service, caller), service.now()
-    return _pair(queue.judge(key, said.grade, reviewer=caller.who, now=now, note=said.note))
+    queue, now = queue_of(access), access.now()
+    return _pair(queue.judge(key, said.grade, reviewer=access.who, now=now, note=said.note))
 
 
-@router.post("/{key}/skip")
-def skip(service: Here, caller: Reviewer, key: PathName) -> Pair:
+@reviews_routes.post("/{key}/skip")
+def skip(access: Reviewer, key: PathName) -> answers.Pair:
     """Give a pair back for others to judge; name its key in `passing` to get another."""
-    return _pair(skip_pair(service, caller, key))
+    return _pair(skip_pair(access, key))
 
 
-@router.post("/{key}/reject")
-def reject(service: Here, caller: Reviewer, key: PathName, said: Why) -> Pair:
+@reviews_routes.post("/{key}/reject")
+def reject(access: Reviewer, key: PathName, said: Why) -> answers.Pair:
     """Take a pair out that nobody should judge."""
-    return _pair(queue_of(service, caller).reject(key, reviewer=caller.who, now=service.now(), why=said.why))
+    return _pair(queue_of(access).reject(key, reviewer=access.who, now=access.now(), why=said.why))
+
+
+judgments_routes = APIRouter(prefix="/v1/judgments", tags=["judgments"], responses=ERRORS)
+
+
+class ManualJudgment(Strict):
+    """One judgment by hand."""
+
+    query_id: Name
+    item_id: Id
+    relevance: Annotated[int, Field(ge=0, le=3, description="3 answers it, 2 in part, 1 is on the topic, 0 is not.")]
+    annotator: Label | None = Field(None, description="Who judged; the caller unless given.")
+    query: Line | None = Field(None, description="The words of the query; from the log unless given.")
+    note: Line = ""
+
+
+class ManualJudgments(
+    Strict, examples=[{"judgments": [{"query_id": "eq_a1", "item_id": "faq-12", "relevance": 3, "note": "in its first line"}]}]
+):
+    """Judgments by hand. What the same annotator said before of the same query and item is replaced."""
+
+    judgments: Annotated[list[ManualJudgment], Field(min_length=1, max_length=MOST)]
+
+
+JudgmentCursor = Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")]
+Annotator = Annotated[str | None, Query(max_length=200)]
+OneQuery = Annotated[str | None, Query(max_length=200)]
+
+
+@judgments_routes.get("")
+def list_judgments(
+    access: Reader,
+    query_id: OneQuery = None,
+    source: Annotated[answers.JudgmentSource | None, Query()] = None,
+    annotator: Annotator = None,
+    limit: Limit = 50,
+    cursor: JudgmentCursor = None,
+) -> Page[answers.KeptJudgment]:
+    """List judgments by query, item, source and annotator."""
+    found = access.store.judgments(
+        project=access.project,
+        query_ids=None if query_id is None else [query_id],
+        source=source,
+        annotator=annotator,
+        after=None if cursor is None else _judgment_place(cursor),
+        limit=limit + 1,
+    )
+    shown, behind = paged(found, limit, _judgment_cursor)
+    return Page(items=shown, next=behind)
+
+
+def _judgment_cursor(row: StoredJudgment) -> str:
+    place = (row.query_id, row.item_id, row.source, row.annotator)
+    return base64.urlsafe_b64encode(json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()).decode()
+
+
+def _judgment_place(cursor: str) -> tuple[str, str, str, str]:
+    try:
+        query_id, item_id, source, annotator = found = json.loads(base64.urlsafe_b64decode(cursor))
+    except (ValueError, TypeError):
+        raise wrong_cursor() from None
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        raise wrong_cursor()
+    return query_id, item_id, source, annotator
+
+
+@judgments_routes.post("", status_code=201, name="judge")
+def judge_by_hand(access: Writer, given: ManualJudgments) -> Sequence[answers.KeptJudgment]:
+    """Judge by hand. A judgment by hand counts before all that was derived from feedback."""
+    store, now = access.store, timestamp(access.now())
+    silent = sorted({one.query_id for one in given.judgments if one.query is None})
+    asked = {one.query_id: one.query for one in (store.queries(project=access.project, query_ids=silent) if silent else ())}
+    rows = []
+    for one in given.judgments:
+        metadata = {"note": one.note} if one.note else {}
+        text = one.query if one.query is not None else asked.get(one.query_id)
+        if text is not None:  # so it outlives the log, and counts for all searches with the same words
+            metadata |= {QUERY: text, KEY: text_key(text)}
+        by: dict[str, Any] = {"project": access.project, "annotator": one.annotator or access.who}
+        rows.append(StoredJudgment(one.query_id, one.item_id, one.relevance, "manual", now, **by, metadata=metadata))
+    store.add_judgments(rows)
+    return rows
+
+
+@judgments_routes.delete("")
+def delete(
+    access: Admin,
+    source: Annotated[answers.JudgmentSource, Query(description="Whose judgments go.")],
+    annotator: Annotator = None,
+    query_id: OneQuery = None,
+) -> answers.Deleted:
+    """Delete the judgments of a source, or only those of one annotator or query. It is written down who did it."""
+    count = access.store.delete_judgments(
+        project=access.project, source=source, annotator=annotator, query_ids=None if query_id is None else [query_id]
+    )
+    access.note("judgments.delete", source, {"annotator": annotator, "query_id": query_id, "judgments": count})
+    return answers.Deleted(deleted=count)

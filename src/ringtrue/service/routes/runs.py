@@ -9,33 +9,21 @@ from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Response
 
-from ringtrue.answers import (
-    Evaluated,
-    Judged,
-    Lost,
-    QueryItem,
-    QueryOfRun,
-    RunFigures,
-    RunHit,
-    RunItem,
-    StageRank,
-)
+from ringtrue.answers import Evaluated, Judged, Lost, QueryItem, QueryOfRun, RunFigures, RunHit, RunItem, StageRank
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.records import Hit
 from ringtrue.report import as_json, html, markdown, primary_of, query_lines, report_on
 from ringtrue.retrieve import canonical
 from ringtrue.rollout.health import set_name
+from ringtrue.service import evaluating
 from ringtrue.service.auth import Reader, Writer
-from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused
-from ringtrue.service.incoming import At
+from ringtrue.service.evaluating import keys_of, renamed
+from ringtrue.service.library import answers_of, baseline_named, golden_named, kept_among, newest_runs, run_opened
 from ringtrue.service.models import Cursor, Limit, Name, Page, paged_after, record_from
 from ringtrue.service.routes.evaluate import Body
-from ringtrue.service.routes.gate import decided
-from ringtrue.service.work import evaluating
-from ringtrue.service.work.evaluating import keys_of, renamed
-from ringtrue.service.work.finding_runs import kept_among, newest_runs
-from ringtrue.service.work.library import answers_of, baseline_named, golden_named, run_opened
+from ringtrue.service.routes.log import At
+from ringtrue.service.routes.verdicts import decided
 from ringtrue.store import StoredResult
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)
@@ -62,8 +50,7 @@ def _figures(values: Mapping[str, Figure]) -> dict[str, Figure]:
 
 @router.get("")
 def list_runs(
-    service: Here,
-    caller: Reader,
+    access: Reader,
     limit: Limit = 50,
     cursor: Cursor = None,
     golden: Annotated[str | None, Query(max_length=200, description="Name of a golden set, or like hotel-v1.0.0.")] = None,
@@ -80,8 +67,8 @@ def list_runs(
         named = golden is None or golden in (row.golden, set_name(row.golden))
         return named and (retriever is None or row.retriever in (retriever, full))
 
-    shown, after = newest_runs(service, caller, wanted, limit=limit, cursor=cursor, since=since, most=MOST_LOOKED_AT)
-    kept = kept_among(service, caller, shown)
+    shown, after = newest_runs(access, wanted, limit=limit, cursor=cursor, since=since, most=MOST_LOOKED_AT)
+    kept = kept_among(access, shown)
     return Page(items=[run_item(row, name=kept.get(row.run_id)) for row in shown], next=after)
 
 
@@ -109,8 +96,7 @@ def list_runs(
     },
 )
 def upload_run(
-    service: Here,
-    caller: Writer,
+    access: Writer,
     body: Body,
     golden: Annotated[
         str,
@@ -139,22 +125,22 @@ def upload_run(
     if kinds[body.kind] == "json" and not isinstance(body.value(), dict):
         raise InputError("the run is no object; write {query: {document: score}}")
     found = evaluating.scored_run(
-        service,
-        golden_named(service, caller, golden),
+        access.service,
+        golden_named(access, golden),
         body.content,
         kind=kinds[body.kind],
         name=name,
         measures=measure or (),
         allow=allow or (),
     )
-    return evaluating.answered(service, caller, found)
+    return evaluating.answered(access, found)
 
 
 @router.get("/{run_id}")
-def get_run(service: Here, caller: Reader, run_id: RunId) -> RunFigures:
+def get_run(access: Reader, run_id: RunId) -> RunFigures:
     """Return a run: its figures, and the whole evaluation where its answers are kept."""
-    row, evaluation = run_opened(service, caller, run_id)
-    judged = decided(service, caller, run_id)
+    row, evaluation = run_opened(access, run_id)
+    judged = decided(access, run_id)
     return RunFigures(
         run=run_item(row, name=None if evaluation is None else evaluation.name),
         intervals=_figures(row.intervals),
@@ -170,15 +156,14 @@ def get_run(service: Here, caller: Reader, run_id: RunId) -> RunFigures:
 
 @router.get("/{run_id}/queries")
 def run_queries(
-    service: Here,
-    caller: Reader,
+    access: Reader,
     run_id: RunId,
     limit: Limit = 50,
     cursor: Cursor = None,
     sort: Annotated[Literal["id", "worst"], Query(description="worst: failed ones, then the lowest first measure.")] = "id",
 ) -> Page[QueryItem]:
     """List the queries of a run, by id or the worst first."""
-    evaluation = answers_of(service, caller, run_id)
+    evaluation = answers_of(access, run_id)
     keys = keys_of(evaluation.scores.measures)
     shown, after = paged_after(query_lines(evaluation, primary_of(evaluation), sort=sort), cursor, limit, "query_id")
     items = []
@@ -190,11 +175,9 @@ def run_queries(
 
 
 @router.get("/{run_id}/queries/{query_id:path}")
-def run_query(
-    service: Here, caller: Reader, run_id: RunId, query_id: Annotated[str, Path(min_length=1, max_length=1_000)]
-) -> QueryOfRun:
+def run_query(access: Reader, run_id: RunId, query_id: Annotated[str, Path(min_length=1, max_length=1_000)]) -> QueryOfRun:
     """Return one query of a run: every hit with its grade and its way, and every relevant document that was lost."""
-    evaluation = answers_of(service, caller, run_id)
+    evaluation = answers_of(access, run_id)
     query = next((one for one in evaluation.queries if one.query_id == query_id), None)
     if query is None:
         raise MissingInput(f"run '{run_id:.120}' has no query '{query_id:.120}'; /v1/runs/{run_id:.120}/queries lists them")
@@ -246,8 +229,7 @@ _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]
     },
 )
 def run_report(
-    service: Here,
-    caller: Reader,
+    access: Reader,
     run_id: RunId,
     format: Annotated[Literal["html", "md", "json"], Query()] = "html",
     against: Annotated[Name | None, Query(description="Id of a run to compare with.")] = None,
@@ -255,10 +237,10 @@ def run_report(
 ) -> Response:
     """Return everything there is to tell about a run, as one page, as Markdown or as JSON."""
     report = report_on(
-        answers_of(service, caller, run_id),
-        made_at=service.now().isoformat(timespec="seconds"),
-        other=None if against is None else answers_of(service, caller, against),
-        baseline=None if baseline is None else baseline_named(service, caller, baseline),
+        answers_of(access, run_id),
+        made_at=access.now().isoformat(timespec="seconds"),
+        other=None if against is None else answers_of(access, against),
+        baseline=None if baseline is None else baseline_named(access, baseline),
     )
     if format == "md":
         return Response(markdown(report), media_type="text/markdown; charset=utf-8")

@@ -14,14 +14,14 @@ from ringtrue.log.capture import iso, quality_proxy, query_name, read_answer, st
 from ringtrue.log.redact import ERROR
 from ringtrue.records import Hit
 from ringtrue.service.auth import Reader
-from ringtrue.service.context import Here, Service
+from ringtrue.service.context import Service
 from ringtrue.service.errors import Refused, clean
-from ringtrue.service.incoming import sent_traffic
+from ringtrue.service.evaluating import admitted_by
 from ringtrue.service.models import Line, Name, Strict, record_from
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS
+from ringtrue.service.routes.log import sent_traffic
 from ringtrue.service.routes.runs import stage_ranks
 from ringtrue.service.searches import FoundHits, Passage
-from ringtrue.service.work.evaluating import admitted_by
 from ringtrue.store import LoggedQuery
 from ringtrue.traffic import Traffic
 
@@ -52,14 +52,14 @@ class SearchRequest(
 
 
 @router.post("")
-async def search(service: Here, caller: Reader, request: SearchRequest, http: Request) -> Found:
+async def search(access: Reader, request: SearchRequest, http: Request) -> Found:
     """Search the documents that the server serves.
 
     The search is in the log before it is answered, which needs a key with scope `write`; `log: false` leaves it out. The header
     `Ringtrue-Traffic` (evaluation, gate, shadow, test) marks a search that is not a user's.
     """
     traffic = sent_traffic(http)
-    if request.log and not caller.may("write"):
+    if request.log and not access.may("write"):
         said = "a search that is logged needs a key with scope 'write'; send log: false to search without"
         raise Refused(403, "forbidden", said, field="body.log")
     moment = query_name.tick()
@@ -68,18 +68,18 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
     async def note(found: FoundHits | SearchFailed) -> None:
         if query_id is not None:
             at = iso(moment.clock)
-            row = logged(found, request, query_id=query_id, created_at=at, project=caller.project, traffic=traffic)
-            await service.intake.add([row], size=len(request.query), fresh=True)
+            row = logged(found, request, query_id=query_id, created_at=at, project=access.project, traffic=traffic)
+            await access.service.intake.add([row], size=len(request.query), fresh=True)
 
     try:
-        found = await run_in_threadpool(_asked, service, request)
+        found = await run_in_threadpool(_asked, access.service, request)
     except SearchFailed as problem:
         await note(problem)
         raise
     if traffic == "user":
-        service.telemetry.durations.search(caller.project, found.ms / 1000)
+        access.service.telemetry.durations.search(access.project, found.ms / 1000)
     await note(found)
-    passages = await run_in_threadpool(service.searches.passages, [hit.doc_id for hit in found.hits])
+    passages = await run_in_threadpool(access.service.searches.passages, [hit.doc_id for hit in found.hits])
     return Found(
         query_id=query_id,
         retriever=found.subject.text,

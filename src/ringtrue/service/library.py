@@ -1,10 +1,10 @@
-"""Golden sets, baselines and runs of a project by name, and the golden sets that come with Ringtrue."""
+"""Golden sets, baselines and runs of a project by name, for REST and the pages; and the golden sets that come with Ringtrue."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,12 @@ from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.golden import Report, content_hash, golden_from, load, record_of, shipped, validate
 from ringtrue.report import Report as RunReport
-from ringtrue.report import report_on
+from ringtrue.report import known, report_on
+from ringtrue.retrieve import shorten
+from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation, unpacked
 from ringtrue.service.errors import Refused, clean
+from ringtrue.service.models import wrong_cursor
 from ringtrue.store import KeptVersion, StoredBaseline, StoredGoldenSet, timestamp
 from ringtrue.verdict import (
     Baseline,
@@ -34,8 +37,7 @@ from ringtrue.verdict import (
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
-    from ringtrue.service.auth import Caller
-    from ringtrue.service.context import Service
+    from ringtrue.service.auth import Access
     from ringtrue.store import StoredResult
 
 LONGEST = 120
@@ -103,30 +105,28 @@ def _came_with_us(name: str) -> GoldenSet:
     return load(name)
 
 
-def golden_named(service: Service, caller: Caller, text: str) -> GoldenSet:
-    """Return a golden set of the project, or a shipped one, by ``name`` or ``name@version``; raises MissingInput."""
-    return _found(service, caller, text)[0]
+def golden_named(access: Access, text: str | None) -> GoldenSet:
+    """Return a golden set of the project, or a shipped one, by ``name`` or ``name@version``; without a name the server's own.
 
-
-def golden_of_server(service: Service) -> GoldenSet:
-    """Return the golden set that the server's settings name; raises InputError if they name none."""
-    if service.settings.golden is None:
+    Raises MissingInput, and InputError if none is named and the server has none.
+    """
+    if text is not None:
+        return _found(access, text)[0]
+    if access.service.settings.golden is None:
         raise InputError("no golden set is named; name one such as 'hotel', or send a test_set")
-    return load(service.settings.golden)
+    return load(access.service.settings.golden)
 
 
-def _found(service: Service, caller: Caller, text: str) -> tuple[GoldenSet, str | None]:
+def _found(access: Access, text: str) -> tuple[GoldenSet, str | None]:
     name, version = named(text)
-    row = service.of(caller).golden_set(name, version, project=caller.project)
+    row = access.store.golden_set(name, version, project=access.project)
     if row is not None:
         return golden_from(row.content, name=row.name), row.created_at
     if name in shipped() and version in (None, _came_with_us(name).version):
         return _came_with_us(name), None
-    there = [one.name for one in golden_sets(service, caller)]
+    there = [one.name for one in golden_sets(access)]
     if name in there:
-        raise MissingInput(
-            f"golden set '{name}' has no version '{version}'; {_versions(golden_versions(service, caller, name))}"
-        )
+        raise MissingInput(f"golden set '{name}' has no version '{version}'; {_versions(golden_versions(access, name))}")
     raise MissingInput(f"there is no golden set '{name}'; did you mean {nearest(name, there)}?")
 
 
@@ -136,9 +136,9 @@ def _versions(known: Sequence[GoldenItem | BaselineItem]) -> str:
     return f"it has {', '.join(one.version for one in known[:MOST_NAMED])}{more}"
 
 
-def golden_sets(service: Service, caller: Caller) -> list[GoldenItem]:
+def golden_sets(access: Access) -> list[GoldenItem]:
     """Return every golden set by name, the project's own before a shipped one of the same name."""
-    ours = [GoldenItem(*_shown(row, count)) for row, count in _last(service.of(caller).golden_sets(project=caller.project))]
+    ours = [GoldenItem(*_shown(row, count)) for row, count in _last(access.store.golden_sets(project=access.project))]
     names = {one.name for one in ours}
     theirs = [GoldenItem(name, _came_with_us(name).version, None, 1, shipped=True) for name in shipped() if name not in names]
     return sorted([*ours, *theirs], key=lambda one: one.name)
@@ -155,25 +155,25 @@ def _shown(row: KeptVersion, versions: int) -> tuple[str, str, str, int]:
     return row.name, row.version, row.created_at, versions
 
 
-def golden_versions(service: Service, caller: Caller, name: str) -> list[GoldenItem]:
-    """Return the versions of a golden set, the last saved first; raises MissingInput where there is none."""
-    rows = service.of(caller).golden_sets(project=caller.project, name=named(name)[0])
+def golden_versions(access: Access, name: str) -> list[GoldenItem]:
+    """Return the versions of a golden set, the last saved first; raises MissingInput if there is none."""
+    rows = access.store.golden_sets(project=access.project, name=named(name)[0])
     if rows:
         return [GoldenItem(*_shown(row, len(rows))) for row in rows]
-    golden = golden_named(service, caller, name)
+    golden = golden_named(access, name)
     return [GoldenItem(name, golden.version, None, 1, shipped=True)]
 
 
-def golden_kept(service: Service, caller: Caller, text: str) -> KeptSet:
+def golden_kept(access: Access, text: str) -> KeptSet:
     """Return a version of a golden set and what validation says of it; raises MissingInput."""
-    golden, created_at = _found(service, caller, text)
+    golden, created_at = _found(access, text)
     return KeptSet(golden, created_at, content_hash(golden), validate(golden))
 
 
-def keep_golden(service: Service, caller: Caller, golden: GoldenSet) -> KeptSet:
+def keep_golden(access: Access, golden: GoldenSet) -> KeptSet:
     """Keep a golden set in the store and return it with everything that is wrong with it.
 
-    A version never changes: raises Refused (409) where another one of this number is there, and InputError for a name that no
+    A version never changes: raises Refused (409) if another one of this number is there, and InputError for a name that no
     address can hold.
     """
     for what, text in (("name", golden.id), ("version", golden.version)):
@@ -185,52 +185,50 @@ def keep_golden(service: Service, caller: Caller, golden: GoldenSet) -> KeptSet:
             f"the set calls itself '{golden.id[:60]}' version '{golden.version[:30]}'; use a name without / @ ? # % and "
             "a version like 1.2.0"
         )
-    now = service.now()
+    now = access.now()
     row = StoredGoldenSet(
-        golden.id, golden.version, record_of(golden), timestamp(now), caller.project, fingerprint=content_hash(golden)
+        golden.id, golden.version, record_of(golden), timestamp(now), access.project, fingerprint=content_hash(golden)
     )
     try:
-        new = service.of(caller).save_golden_set(row)
+        new = access.store.save_golden_set(row)
     except InputError:
         said = f"golden set '{golden.id}' has another version {golden.version} already, and a version never changes; raise it"
         raise Refused(409, "version_taken", said, field="body.version") from None
     if new:
-        service.note(caller, "golden.upload", f"{golden.id}@{golden.version}", {"queries": len(golden.queries)})
+        access.note("golden.upload", f"{golden.id}@{golden.version}", {"queries": len(golden.queries)})
     return KeptSet(golden, row.created_at, row.fingerprint, validate(golden), new)
 
 
-def keep_shipped(service: Service, caller: Caller, name: str) -> KeptSet:
+def keep_shipped(access: Access, name: str) -> KeptSet:
     """Keep a copy of a shipped set in the store, so that versions of one's own can follow it; raises MissingInput."""
     if name not in shipped():
         raise MissingInput(f"no golden set '{name[:80]}' comes with Ringtrue; shipped are {', '.join(shipped())}")
-    return keep_golden(service, caller, _came_with_us(name))
+    return keep_golden(access, _came_with_us(name))
 
 
 # ── baselines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def baselines(service: Service, caller: Caller) -> list[BaselineItem]:
+def baselines(access: Access) -> list[BaselineItem]:
     """Return every baseline of the project by name, with its last version."""
-    return [BaselineItem(*_shown(row, count)) for row, count in _last(service.of(caller).baselines(project=caller.project))]
+    return [BaselineItem(*_shown(row, count)) for row, count in _last(access.store.baselines(project=access.project))]
 
 
-def baseline_versions(service: Service, caller: Caller, name: str) -> list[BaselineItem]:
+def baseline_versions(access: Access, name: str) -> list[BaselineItem]:
     """Return the versions of one baseline, the last saved first."""
-    rows = service.of(caller).baselines(project=caller.project, name=named(name)[0])
+    rows = access.store.baselines(project=access.project, name=named(name)[0])
     return [BaselineItem(*_shown(row, len(rows))) for row in rows]
 
 
-def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
+def baseline_named(access: Access, text: str) -> Baseline:
     """Return a baseline by ``name`` or ``name@version``; raises MissingInput."""
     name, version = named(text)
-    row = service.of(caller).baseline(name, version, project=caller.project)
+    row = access.store.baseline(name, version, project=access.project)
     if row is not None:
         return baseline_from(row.content, name=row.name)
-    there = [one.name for one in baselines(service, caller)]
+    there = [one.name for one in baselines(access)]
     if name in there:
-        raise MissingInput(
-            f"baseline '{name}' has no version '{version}'; {_versions(baseline_versions(service, caller, name))}"
-        )
+        raise MissingInput(f"baseline '{name}' has no version '{version}'; {_versions(baseline_versions(access, name))}")
     known = f"did you mean {nearest(name, there)}?" if there else "there is none yet: keep a run as the first one"
     raise MissingInput(f"there is no baseline '{name}'; {known}")
 
@@ -248,8 +246,7 @@ def server_policy(given: Mapping[str, Any] | None = None) -> Policy:
 
 
 def keep_baseline(
-    service: Service,
-    caller: Caller,
+    access: Access,
     evaluation: Evaluation,
     *,
     name: str,
@@ -268,8 +265,8 @@ def keep_baseline(
     if force and not reason.strip():
         raise InputError("force needs a reason that others can read later; add it")
     policy = server_policy()
-    store = service.of(caller)
-    row = store.baseline(name, project=caller.project)
+    store = access.store
+    row = store.baseline(name, project=access.project)
     old = None if row is None else baseline_from(row.content, name=name)
     whole, _ = with_measures(evaluation, policy.measures)
     moves = movements(old, baseline_of(whole))
@@ -279,14 +276,14 @@ def keep_baseline(
         raise Refused(409, "worse_than_baseline", f"{said[:1500]}; to take it all the same, send force and a reason")
     number = version or ("1.0.0" if old is None else next_version(old.version, moved=has_moved(moves)))
     made = baseline_of(whole, version=number, reason=reason.strip())
-    kept = StoredBaseline(name, number, baseline_record(made), timestamp(service.now()), caller.project, made.reason)
+    kept = StoredBaseline(name, number, baseline_record(made), timestamp(access.now()), access.project, made.reason)
     try:
         store.save_baseline(kept)
     except InputError:
         said = f"baseline '{name}' has another version {number} already, and a version never changes; leave version out"
         raise Refused(409, "version_taken", said, field="body.version") from None
     detail = {"reason": made.reason, "retriever": made.retriever, "run_id": run_id}
-    service.note(caller, UPDATE, f"{name}@{number}", detail)
+    access.note(UPDATE, f"{name}@{number}", detail)
     return KeptBaseline(name, made, None if old is None else old.version, moves, against)
 
 
@@ -294,17 +291,17 @@ def keep_baseline(
 # None of it ever changes under its id, so what is kept is never out of date; whether a project has it is asked every time.
 
 
-def run_opened(service: Service, caller: Caller, run_id: str) -> tuple[StoredResult, Evaluation | None]:
+def run_opened(access: Access, run_id: str) -> tuple[StoredResult, Evaluation | None]:
     """Return the figures of a run, and its answers where they are kept; raises MissingInput."""
-    store = service.of(caller)
-    row = store.result(run_id, project=caller.project)
+    store = access.store
+    row = store.result(run_id, project=access.project)
     if row is None:
         raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
-    if run_id not in store.run_names(project=caller.project, among=[run_id]):
+    if run_id not in store.run_names(project=access.project, among=[run_id]):
         return row, None
 
     def opened() -> tuple[int, Evaluation]:
-        kept = store.run(run_id, project=caller.project)
+        kept = store.run(run_id, project=access.project)
         if kept is None:
             raise MissingInput(f"the answers of run '{run_id:.120}' were deleted a moment ago; reload the page")
         found = unpacked(kept.content, name=kept.name)
@@ -312,41 +309,157 @@ def run_opened(service: Service, caller: Caller, run_id: str) -> tuple[StoredRes
         cleaned = (one if one.error is None else replace(one, error=clean(one.error)) for one in found.rankings)
         return len(kept.content), replace(found, rankings=tuple(cleaned))
 
-    return row, service.opened.runs.get((caller.project, run_id), opened)
+    return row, access.service.opened.runs.get((access.project, run_id), opened)
 
 
-def answers_of(service: Service, caller: Caller, run_id: str) -> Evaluation:
+def answers_of(access: Access, run_id: str) -> Evaluation:
     """Return a run with its answers; raises MissingInput, also where only its figures are kept."""
-    found = run_opened(service, caller, run_id)[1]
+    found = run_opened(access, run_id)[1]
     if found is None:
         raise MissingInput(f"of run '{run_id:.120}' only its figures are kept, not its answers; evaluate again")
     return found
 
 
-def report_opened(service: Service, caller: Caller, run_id: str, evaluation: Evaluation, *, baseline: str | None) -> RunReport:
+def report_opened(access: Access, run_id: str, evaluation: Evaluation, *, baseline: str | None) -> RunReport:
     """Return what there is to tell about a run, judged by the last version of a baseline where one is named.
 
-    Raises MissingInput where there is no such baseline.
+    Raises MissingInput if there is no such baseline.
     """
-    made_at = service.now().isoformat(timespec="seconds")
+    made_at = access.now().isoformat(timespec="seconds")
     if baseline is None:
         return report_on(evaluation, made_at=made_at)
-    standard, policy = baseline_named(service, caller, baseline), server_policy()
-    key = (caller.project, run_id, baseline, standard.version, repr(policy))
-    return service.opened.reports.get(
+    standard, policy = baseline_named(access, baseline), server_policy()
+    key = (access.project, run_id, baseline, standard.version, repr(policy))
+    return access.service.opened.reports.get(
         key, lambda: (1, report_on(evaluation, made_at=made_at, baseline=standard, policy=policy))
     )
 
 
-def set_opened(service: Service, caller: Caller, name: str, version: str) -> KeptSet:
+def set_opened(access: Access, name: str, version: str) -> KeptSet:
     """Return a version of a golden set and what validation says of it; raises MissingInput."""
     name = named(name)[0]
-    there = next((one for one in golden_versions(service, caller, name) if one.version == version), None)
+    there = next((one for one in golden_versions(access, name) if one.version == version), None)
 
     def opened() -> tuple[int, KeptSet]:
-        found = golden_kept(service, caller, f"{name}@{version}")
+        found = golden_kept(access, f"{name}@{version}")
         return max(1, len(found.golden.judgments)), found
 
     if there is None:  # a version that is not the newest of a shipped set; asking says which there are
         return opened()[1]
-    return service.opened.sets.get((caller.project, name, version, there.created_at), opened)
+    return access.service.opened.sets.get((access.project, name, version, there.created_at), opened)
+
+
+AT_A_TIME, MOST_LOOKED_AT = 100, 500
+"""Runs that are read at a time, and before a list ends although there may be more."""
+OTHERS = 6
+"""Other runs that are shown beside a query."""
+SHOWN = ("nDCG@10", "R@10", "RR")
+"""The measures that lists of runs show."""
+
+
+@dataclass(frozen=True)
+class RunFilters:
+    """Which runs somebody wants to see; None if it does not matter."""
+
+    golden: str | None = None
+    """Name of a golden set, or one version of it like hotel-v1.0.0."""
+    retriever: str | None = None
+    """A part of its expression, in full or as it is called in short."""
+    gate: str | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.golden, self.retriever, self.gate))
+
+    def hold(self, row: StoredResult) -> bool:
+        """True for a run that is wanted."""
+        return (
+            (not self.golden or (row.golden or "") == self.golden or set_name(row.golden) == self.golden)
+            and (not self.retriever or self.retriever.casefold() in f"{row.retriever} {shorten(row.retriever)}".casefold())
+            and (not self.gate or row.gate == self.gate)
+        )
+
+
+@dataclass(frozen=True)
+class FoundRuns:
+    """Some of the runs, and the cursor of the next page."""
+
+    rows: list[StoredResult]
+    next: str | None
+    limited: bool = False
+    """True if only the newest were looked at, and there are more."""
+
+
+def find_runs(
+    access: Access, wanted: RunFilters, *, sort: str = "-when", cursor: str | None = None, limit: int = 50
+) -> FoundRuns:
+    """Return the runs that are wanted: in the order of time page by page, in any other among the newest 500.
+
+    Raises Refused (422) for an invalid cursor or order.
+    """
+    key, by_time = ORDERS.get(sort.removeprefix("-")), sort == "-when"
+    if key is None:
+        raise Refused(422, "invalid_input", f"runs cannot be sorted by '{sort:.40}'; use {', '.join(ORDERS)}")
+    rows, after = newest_runs(
+        access, wanted.hold, limit=limit if by_time else MOST_LOOKED_AT, cursor=cursor if by_time else None
+    )
+    if by_time:
+        return FoundRuns(rows, after)
+    known = [row for row in rows if key(row) is not None]
+    known.sort(key=lambda row: (key(row), row.run_id), reverse=sort.startswith("-"))
+    # Runs without the figure come last in either direction.
+    return FoundRuns([*known, *(row for row in rows if key(row) is None)], None, after is not None)
+
+
+def newest_runs(
+    access: Access,
+    wanted: Callable[[StoredResult], bool],
+    *,
+    limit: int,
+    cursor: str | None = None,
+    since: str | None = None,
+    most: int = MOST_LOOKED_AT,
+) -> tuple[list[StoredResult], str | None]:
+    """Return the newest runs that are wanted among the next ``most``, and the cursor behind them if there may be more."""
+    store, after, looked = access.store, cursor, 0
+    found: list[StoredResult] = []
+    while len(found) <= limit and looked < most:
+        try:
+            rows = store.results(project=access.project, since=since, limit=AT_A_TIME, before=after)
+        except MissingInput:
+            raise wrong_cursor() from None
+        found += filter(wanted, rows)
+        looked += len(rows)
+        if len(rows) < AT_A_TIME:
+            after = None
+            break
+        after = rows[-1].run_id
+    return (found[:limit], found[limit - 1].run_id) if len(found) > limit else (found, after)
+
+
+def figure(row: StoredResult, name: str) -> float | None:
+    """Return the mean of a measure; None if the run has none."""
+    return known(row.metrics.get(name))
+
+
+ORDERS: dict[str, Callable[[StoredResult], Any]] = {
+    "when": lambda row: row.created_at,
+    "retriever": lambda row: (row.retriever or "").casefold() or None,
+    "ndcg": lambda row: figure(row, "nDCG@10"),
+    "recall": lambda row: figure(row, "R@10"),
+    "mrr": lambda row: figure(row, "RR"),
+    "p95": lambda row: row.latency_ms.get("p95"),
+    "queries": lambda row: row.query_count,
+}
+"""By what runs are sorted."""
+
+
+def kept_among(access: Access, rows: Sequence[StoredResult]) -> dict[str, str]:
+    """Return the names of the runs whose answers are kept, by run id."""
+    return access.store.run_names(project=access.project, among=[row.run_id for row in rows]) if rows else {}
+
+
+def elsewhere(access: Access, row: StoredResult, query_id: str, measure: str) -> list[Any]:
+    """Return the newest other runs on the same version of the golden set, each with what it reached with a query."""
+    rows = access.store.results(project=access.project, limit=AT_A_TIME)
+    same = [one for one in rows if one.golden == row.golden and one.run_id != row.run_id and query_id in one.per_query]
+    return [(one, known(one.per_query[query_id].get(measure))) for one in same[:OTHERS]]

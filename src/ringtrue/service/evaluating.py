@@ -29,7 +29,7 @@ from ringtrue.service.searches import without_place
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
     from ringtrue.run import Watcher
-    from ringtrue.service.auth import Caller
+    from ringtrue.service.auth import Access
     from ringtrue.service.context import Service
     from ringtrue.service.settings import Settings
     from ringtrue.store import StoredResult
@@ -172,8 +172,7 @@ def _collection(service: Service, plan: EvaluationPlan) -> Iterator[Collection |
 
 
 def kept(
-    service: Service,
-    caller: Caller,
+    access: Access,
     evaluation: Evaluation,
     *,
     verdict: Verdict | None = None,
@@ -184,25 +183,23 @@ def kept(
 
     ``feature_id`` marks a candidate, ``uploaded`` a golden set that is kept nowhere: neither counts as production's.
     """
-    store, now = service.of(caller), service.now()
+    store, now = access.store, access.now()
     if evaluation.setup.golden.split == "held_out":
-        service.note(caller, LOOK, evaluation.setup.golden.version, {"retriever": evaluation.setup.retriever})
-    about: dict[str, Any] = {"feature_id": feature_id, "uploaded": uploaded, "project": caller.project}
+        access.note(LOOK, evaluation.setup.golden.version, {"retriever": evaluation.setup.retriever})
+    about: dict[str, Any] = {"feature_id": feature_id, "uploaded": uploaded, "project": access.project}
     row = record_evaluation(store, evaluation, now=now, verdict=verdict, **about)
-    service.telemetry.evaluated(caller.project)
+    access.service.telemetry.evaluated(access.project)
     return row
 
 
-def answered(
-    service: Service, caller: Caller, evaluation: Evaluation, *, feature_id: str | None = None, uploaded: bool = False
-) -> Evaluated:
+def answered(access: Access, evaluation: Evaluation, *, feature_id: str | None = None, uploaded: bool = False) -> Evaluated:
     """Keep an evaluation and return what REST says about it."""
-    row = kept(service, caller, evaluation, feature_id=feature_id, uploaded=uploaded)
+    row = kept(access, evaluation, feature_id=feature_id, uploaded=uploaded)
     notes = (
         ["health, alerts and gauges ignore uploaded sets; to include this one, store it: POST /v1/golden"] if uploaded else []
     )
     if evaluation.setup.golden.split == "held_out":
-        looks = len(service.of(caller).audit(project=caller.project, subject=evaluation.setup.golden.version, what=LOOK))
+        looks = len(access.store.audit(project=access.project, subject=evaluation.setup.golden.version, what=LOOK))
         notes.append(f"this was look {looks} at the held-out part; each look makes it a little less held out")
     return summary(evaluation, run_id=row.run_id, notes=notes)
 
