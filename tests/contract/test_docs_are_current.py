@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 import subprocess
 import sys
 
@@ -21,6 +23,17 @@ def test_every_test_of_a_requirement_exists(root) -> None:
     assert len(rows) == sum(map(len, sections.values())), "an id is used twice"
     assert {name: test for name, (_, *tests) in rows.items() for test in tests if not (root / "tests" / test).is_file()} == {}
     assert [name for name, (says, *tests) in rows.items() if not tests and "ringtrue bench" not in says] == []
+
+
+def test_every_function_of_the_two_journeys_exists(root) -> None:
+    """Cure: write in docs/architecture.md which function does that step now."""
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    journeys = text.partition("## Two journeys")[2].partition("\n## ")[0]
+    first_columns = re.findall(r"^\| (`.*?) \|", journeys, flags=re.MULTILINE)
+    steps = [step for column in first_columns for step in re.findall(r"`([^`]+)`", column)]
+    assert len(steps) > 15
+    for step in steps:
+        assert callable(pkgutil.resolve_name(f"ringtrue.{step}")), step
 
 
 def test_changelog_names_the_version(root) -> None:
