@@ -252,6 +252,10 @@ class Shadow:
         with self._lock:
             return ShadowCounts(**self._tally, paused=self._paused or self._stopped, problem=self._problem)
 
+    @property
+    def _hanging(self) -> int:
+        return sum(one.hanging for one in self._askers if isinstance(one, InThread))
+
     def resume(self) -> None:
         """Go on after a pause."""
         with self._lock:
@@ -315,8 +319,7 @@ class Shadow:
             if not kept:
                 self._missing["unsaved"] += 1
             self._gone_in_a_row = self._gone_in_a_row + 1 if reply.gone else 0
-            hanging = sum(one.hanging for one in self._askers if isinstance(one, InThread))
-            many = max(self._gone_in_a_row, hanging)
+            many = max(self._gone_in_a_row, self._hanging)
             if self._paused is None and many >= MOST_GONE:
                 self._paused = f"the candidate hung or died {many} times: {error}; mend it, then resume"
                 self._drop_waiting()
