@@ -20,7 +20,7 @@ from ringtrue.service.demo import fill
 from ringtrue.store import Store
 from running_service import Served, running
 
-AXE = Path(__file__).parents[1] / "vendor" / "axe.min.js"
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LIGHT_AND_DARK, WIDE_AND_NARROW = ("light", "dark"), (1280, 390)
 # What htmx writes as an error when it drops a request for a newer one, as it does for who types on. A request that fails
 # otherwise has a complaint of its own beside the first of these.
