@@ -260,7 +260,8 @@ class Wire:
 
         Raises the exception of the service's refusal, Unreachable, TimedOut or BadAnswer.
         """
-        sent = {**self._key_header(), **traffic.headers(), **({} if content is None else {"Content-Type": "application/json"})}
+        key = {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
+        sent = {**key, **traffic.headers(), **({} if content is None else {"Content-Type": "application/json"})}
         sent.update(headers or {})
         if again and method not in SAFE:
             sent["Idempotency-Key"] = secrets.token_hex(16)
@@ -276,7 +277,7 @@ class Wire:
                 if 200 <= found.status < 300:
                     return found
                 error, wait = self._refused(found), _pause(found, tries)
-                if _at_work(found) and time.monotonic() + wait < until:
+                if found.status == 409 and code_of(found.body) == "in_progress" and time.monotonic() + wait < until:
                     # The first try arrived after all; what it is answered is worth waiting for.
                     time.sleep(wait)
                     continue
@@ -286,9 +287,6 @@ class Wire:
                 raise error from None
             tries += 1
             time.sleep(wait)
-
-    def _key_header(self) -> dict[str, str]:
-        return {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
 
     def _refused(self, found: Response) -> RingtrueError:
         request_id = found.headers.get("x-request-id")
@@ -328,10 +326,6 @@ def _pause(found: Response, tries: int) -> float:
     """Return the seconds to wait before the next try: what the service asks for, else longer each time."""
     asked = found.headers.get("retry-after", "")
     return float(asked) if asked.isascii() and asked.isdigit() else float(FIRST_WAIT_S * 2**tries)
-
-
-def _at_work(found: Response) -> bool:
-    return found.status == 409 and code_of(found.body) == "in_progress"
 
 
 def _address(url: str) -> str:

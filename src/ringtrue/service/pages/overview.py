@@ -48,6 +48,7 @@ MARKS = {
     "ok": ("good", "✓", "OK"), "wrong": ("bad", "✕", "Needs attention"), "unknown": ("unsure", "—", "Not known"),
     "unused": ("plain", "○", "Not used"),
 }  # fmt: skip
+ORDER = {"wrong": 0, "unknown": 1, "ok": 2, "unused": 3}
 ALERT_HELPS = (
     ("Review", "/backlog"), ("Log", "/queries"), ("Shadow", "/tests"), ("Flag", "/flags"), ("Test", "/tests"),
     ("Store", "/settings"),
@@ -59,8 +60,9 @@ def overview(request: Request, access: PageReader, series: Annotated[int, Query(
     """Show everything at a glance."""
     found = glance(access)
     chosen = found.series[min(series, len(found.series) - 1)] if found.series else None
+    parts = sorted(found.slow.health.parts, key=lambda part: ORDER[part.state])
     values: dict[str, Any] = {
-        "found": found, "verdict": verdict(found), "parts": [_part(part) for part in _ordered(found)],
+        "found": found, "verdict": verdict(found), "parts": list(map(_part, parts)),
         "alerts": [(one, _helps(one.rule.name)) for one in found.slow.alerts], "chosen": chosen,
         "tiles": [] if chosen is None else [_tile(chosen, name) for name in MEASURES],
         "measured": "" if chosen is None else f"{shorten(chosen.retriever)[:60]} on {chosen.last.golden or 'an unknown set'}",
@@ -89,11 +91,6 @@ def verdict(found: Glance) -> tuple[str, str]:
         unknown = [NAMES.get(part.name, part.name).lower() for part in found.slow.health.parts if part.state == "unknown"]
         return "unsure", f"Nothing is wrong that can be seen; not known: {', '.join(unknown)}."
     return "good", "All is well."
-
-
-def _ordered(found: Glance) -> list[HealthPart]:
-    order = {"wrong": 0, "unknown": 1, "ok": 2, "unused": 3}
-    return sorted(found.slow.health.parts, key=lambda part: order[part.state])
 
 
 def _part(part: HealthPart) -> dict[str, Any]:
@@ -258,7 +255,7 @@ def glance(access: Access) -> Glance:
         "verdict": gated is not None,
     }
     newest = f"{rows[0].run_id if rows else ''} {max((one.created_at for one in baselines), default='')}"
-    slow = _slow(access, newest)
+    slow = access.service.figures.get(("overview", access.project, newest), partial(_read, access))
     return Glance(
         steps=steps,
         slow=slow,
@@ -275,11 +272,6 @@ def _series(rows: list[StoredResult], production: Pair | None) -> tuple[Series, 
         found.setdefault((row.retriever or "", set_name(row.golden)), []).append(row)
     series = [Series(*key, tuple(reversed(some[:POINTS]))) for key, some in found.items()]
     return tuple(sorted(series, key=lambda one: production is None or not production.has(one.last)))
-
-
-def _slow(access: Access, newest: str) -> Slow:
-    """Return what is slow to read, as it was a moment ago where nothing was evaluated or made a baseline since."""
-    return access.service.figures.get(("overview", access.project, newest), partial(_read, access))
 
 
 def _read(access: Access) -> Slow:

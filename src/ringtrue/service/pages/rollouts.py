@@ -41,13 +41,9 @@ CHANGES = {"pause": "paused", "resume": "running", "reject": "rejected"}
 @router.get("/tests")
 def test_list(request: Request, access: PageReader) -> Response:
     """List the candidates in the shadow and the tests."""
-    return page(
-        request,
-        "abtests.html.jinja",
-        shadows=shadowed(access),
-        tests=[(one, picture(one, small=True)) for one in _with_paths(access)],
-        words=words,
-    )
+    found = [rollouts.tested(access, one.test.feature_id) for one in rollouts.tests(access)]
+    pictured = [(one, picture(one, small=True)) for one in found]
+    return page(request, "abtests.html.jinja", shadows=shadowed(access), tests=pictured, words=words)
 
 
 @router.get("/tests/{feature}")
@@ -141,10 +137,6 @@ def _after(one: Tested) -> int:
     """Return how many queries came in after the decision, which stands whatever they say."""
     decided = one.standing.decided_after
     return 0 if decided is None else one.standing.samples - decided
-
-
-def _with_paths(access: PageReader) -> list[Tested]:
-    return [rollouts.tested(access, one.test.feature_id) for one in rollouts.tests(access)]
 
 
 def _test(access: PageReader, feature: str) -> Tested | None:

@@ -19,14 +19,10 @@ from ringtrue import answers
 from ringtrue.feedback import KEY, QUERY, text_key
 from ringtrue.golden import Rule, rater_name
 from ringtrue.review import GUIDELINES, RESERVED, key_of, said_by_raters
+from ringtrue.service import reviewing
 from ringtrue.service.auth import Admin, Reader, Reviewer, Writer
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.models import Cursor, Id, Label, Limit, Line, Name, Page, Strict, Text, paged, record_from, wrong_cursor
-from ringtrue.service.reviewing import COMPLETE, queue_of
-from ringtrue.service.reviewing import backlog as review_backlog
-from ringtrue.service.reviewing import next_pair as reserve_next
-from ringtrue.service.reviewing import publish as publish_pairs
-from ringtrue.service.reviewing import skip as skip_pair
 from ringtrue.service.routes.log import PathName
 from ringtrue.store import ReviewItem, StoredJudgment, timestamp
 
@@ -135,7 +131,7 @@ def _pair(item: ReviewItem) -> answers.Pair:
 @reviews_routes.get("/backlog")
 def backlog(access: Reader) -> answers.Backlog:
     """Count the pairs in each state, and say how long the oldest waits."""
-    return review_backlog(access)
+    return reviewing.backlog(access)
 
 
 @reviews_routes.get("/standing")
@@ -144,9 +140,9 @@ def standing(
     adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is no rater.")] = None,
 ) -> answers.Standing:
     """Return who judged how much, how far they agree, and where they do not; over pairs that are judged completely."""
-    queue = queue_of(access)
+    queue = reviewing.queue_of(access)
     found = queue.standing(adjudicator=adjudicator)
-    complete = [item for item in queue.items() if item.state in COMPLETE]
+    complete = [item for item in queue.items() if item.state in reviewing.COMPLETE]
     # Whoever is still to judge a pair must not be able to tell what the others said of it, not even from counts.
     grades: dict[str, Counter[int]] = {}
     for rating in said_by_raters(complete, queue.said(complete)):
@@ -159,7 +155,7 @@ def standing(
         for one in found.raters
     ]
     agreed = None if found.agreement is None else record_from(answers.Agreement, found.agreement)
-    return answers.Standing(review_backlog(access), tuple(raters), agreed, found.disputes)
+    return answers.Standing(reviewing.backlog(access), tuple(raters), agreed, found.disputes)
 
 
 @reviews_routes.post("", status_code=201)
@@ -177,18 +173,18 @@ def add(access: Writer, given: NewPairs) -> answers.AddedPairs:
         )
         for pair in given.pairs
     ]
-    new = queue_of(access).add(items)
+    new = reviewing.queue_of(access).add(items)
     return answers.AddedPairs(len(items), new, tuple(item.item_key for item in items))
 
 
 @reviews_routes.post("/next")
 def next_pair(access: Reviewer, wanted: WantNext) -> answers.NextPair:
     """Get a pair to judge, kept for the caller for a while. Who has one already gets the same again."""
-    item = reserve_next(access, passing=wanted.passing, minutes=wanted.minutes)
+    item = reviewing.next_pair(access, passing=wanted.passing, minutes=wanted.minutes)
     return answers.NextPair(
         pair=None if item is None else _pair(item),
         reserved_until=None if item is None else item.reserved_until,
-        waiting=len(queue_of(access).waiting(access.who)),
+        waiting=len(reviewing.queue_of(access).waiting(access.who)),
         guidelines=GUIDELINES,
     )
 
@@ -196,7 +192,7 @@ def next_pair(access: Reviewer, wanted: WantNext) -> answers.NextPair:
 @reviews_routes.post("/undo")
 def undo(access: Reviewer) -> answers.Undone:
     """Take back the last thing that the caller said; what is published stays."""
-    item = queue_of(access).undo(access.who)
+    item = reviewing.queue_of(access).undo(access.who)
     return answers.Undone(pair=None if item is None else _pair(item))
 
 
@@ -206,26 +202,26 @@ def publish(access: Writer, wanted: Publish) -> answers.Published:
 
     Where two or more judged the same pairs, their agreement must exceed 0.6, or nothing is published (`cannot_decide`).
     """
-    return publish_pairs(access, **wanted.model_dump())
+    return reviewing.publish(access, **wanted.model_dump())
 
 
 @reviews_routes.post("/{key}/judge")
 def judge(access: Reviewer, key: PathName, said: Grade) -> answers.Pair:
     """Judge a pair. Said again, the newest counts, until the pair is published."""
-    queue, now = queue_of(access), access.now()
+    queue, now = reviewing.queue_of(access), access.now()
     return _pair(queue.judge(key, said.grade, reviewer=access.who, now=now, note=said.note))
 
 
 @reviews_routes.post("/{key}/skip")
 def skip(access: Reviewer, key: PathName) -> answers.Pair:
     """Give a pair back for others to judge; name its key in `passing` to get another."""
-    return _pair(skip_pair(access, key))
+    return _pair(reviewing.skip(access, key))
 
 
 @reviews_routes.post("/{key}/reject")
 def reject(access: Reviewer, key: PathName, said: Why) -> answers.Pair:
     """Take a pair out that nobody should judge."""
-    return _pair(queue_of(access).reject(key, reviewer=access.who, now=access.now(), why=said.why))
+    return _pair(reviewing.queue_of(access).reject(key, reviewer=access.who, now=access.now(), why=said.why))
 
 
 judgments_routes = APIRouter(prefix="/v1/judgments", tags=["judgments"], responses=ERRORS)

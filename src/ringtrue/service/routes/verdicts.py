@@ -82,10 +82,6 @@ def comparison_opened(access: Access, a: str, b: str, *, measure: str | None) ->
     return access.service.opened.comparisons.get(key, lambda: (1, compared(access, a, b, primary=measure)))
 
 
-def _difference(one: MeasureComparison) -> answers.MeasureDifference:
-    return record_from(answers.MeasureDifference, one, ci=(one.low, one.high), verdict=one.word)
-
-
 comparing_routes = APIRouter(prefix="/v1/compare", tags=["compare"], responses=ERRORS)
 BEFORE, AFTER = "full-2026-01-05T08:00:00.000000Z-0000000a", "full-2026-01-05T09:00:00.000000Z-0000000b"
 """The runs of the examples."""
@@ -123,7 +119,10 @@ def compare(access: Reader, request: CompareRequest) -> answers.Compared:
     keys, latency = keys_of(list(found.measures)), found.latency
 
     def differences(measures: Mapping[str, MeasureComparison]) -> dict[str, answers.MeasureDifference]:
-        return {keys[name]: _difference(one) for name, one in measures.items()}
+        return {
+            keys[name]: record_from(answers.MeasureDifference, one, ci=(one.low, one.high), verdict=one.word)
+            for name, one in measures.items()
+        }
 
     return record_from(
         answers.Compared,
