@@ -85,7 +85,9 @@ def update(
         _check_golden(evaluation, config)
     whole, _ = lib.verdict.with_measures(evaluation, policy.measures)
     old = lib.verdict.read_baseline(baseline) if baseline.is_file() else None
-    moves = lib.verdict.movements(old, lib.verdict.baseline_of(whole))
+    taken = lib.verdict.baseline_of(whole)
+    moves = lib.verdict.movements(old, taken)
+    note = "" if old is None else lib.verdict.pairing_note(old, taken)
     against = lib.verdict.objections(evaluation, old, policy)
     accepted = force or not against
     new = old.version if old is not None else None
@@ -97,11 +99,13 @@ def update(
             {
                 "updated": accepted, "file": baseline, "run_dir": folder, "version": new,
                 "previous": None if old is None else old.version, "objections": list(against),
+                "notes": [note] if note else [],
                 "measures": {move.measure: {"old": move.old, "new": move.new, "diff": move.change} for move in moves},
             }
         )  # fmt: skip
     else:
         _print_update(moves, against, old=old, new=new, file=baseline, folder=folder, accepted=accepted)
+        show.notes(filter(None, [note]))
     if not accepted:
         raise typer.Exit(REGRESSION)
 

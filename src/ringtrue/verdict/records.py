@@ -383,6 +383,8 @@ class Baseline:
     """Milliseconds of every pass over the queries after the first, by query."""
     rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     """The first ten documents by query, to say what was lost."""
+    judged: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """A hash of every query's text and judgments: what changed in the golden set since, and what can still be compared."""
     workers: int = 1
     """Questions asked at once when the latencies were measured."""
     reason: str = ""
