@@ -69,6 +69,9 @@ def score_command(
     )
     lib.measures.check_documents(answers, judgments, scores)
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
+    many_unjudged = scores.judged_share < 0.5 and len(answers.docs) <= _FEW
+    about_ids = _about_ids(answers, judgments) if many_unjudged else []
+    record["notes"] = [*scores.counted.notes(), *about_ids]
     count_look(judgments, qrels, who="ringtrue score", what=run)
     show.end_if_json(json, record)
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
@@ -81,10 +84,24 @@ def score_command(
     origin = record.get("golden")
     if isinstance(origin, dict):
         show.note(f"golden set {origin['version']}, {origin['reviewed']}")
-    remarks = [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()]
+    remarks = [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes(), *about_ids]
     if scores.judged_share < 1:
         remarks.append(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
     show.notes(remarks)
+
+
+_FEW = 20_000
+"""Documents of a run whose ids are compared with those judged; of more, it would take longer than the scoring."""
+
+
+def _about_ids(answers: lib.records.Run, judgments: lib.records.Qrels | lib.records.GoldenSet) -> list[str]:
+    """Return what ``ringtrue eval`` says about returned ids that are nearly those of judged documents."""
+    golden = judgments
+    if not isinstance(golden, lib.records.GoldenSet):
+        rows = tuple(lib.records.Judgment(*row) for row in golden)
+        golden = lib.records.GoldenSet("the judgments", "1.0.0", (), rows)
+    rankings = [lib.records.Ranking(query, tuple(map(lib.records.Hit, found))) for query, found in answers.rankings().items()]
+    return [*lib.run.misspelt(golden, rankings), *lib.run.foreign_ids(golden, rankings)]
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -175,7 +192,6 @@ def _record(scores: lib.measures.Scores, *, per_query: bool, bounds: bool, by: l
         "relevant_from_grade": counted.rel,
         "judged_at_10": scores.judged_share,
     }
-    record["notes"] = counted.notes()
     return record
 
 

@@ -96,7 +96,7 @@ def score(
         values=values,
         counted=Counted(
             queries=len(names),
-            missing=_names(aligned, ~aligned.answered & chosen),
+            missing=_names(aligned, ~aligned.answered),
             without_relevant=_names(aligned, no_relevant & chosen),
             ignored_queries=aligned.ignored_queries,
             duplicates=aligned.duplicates,
@@ -274,7 +274,7 @@ class Counted:
 
     queries: int
     missing: tuple[str, ...] = ()
-    """Judged queries that the run lacks; they score 0."""
+    """Judged queries that the run lacks; they score 0, or take no part if only common queries are averaged."""
     without_relevant: tuple[str, ...] = ()
     """Queries with no relevant document; what they do to a mean is ``zero_relevant``."""
     ignored_queries: int = 0
@@ -297,8 +297,13 @@ class Counted:
         notes = []
         if self.missing:
             shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
-            fate = "score 0 (undefined if lower is better)"
-            notes.append(f"{len(self.missing)} judged queries are missing from the run and {fate}: {shown}")
+            count = f"{len(self.missing)} judged {'query is' if len(self.missing) == 1 else 'queries are'} missing from the run"
+            if self.average_over == "common":
+                them = "it" if len(self.missing) == 1 else "them"
+                notes.append(f"{count}: {shown}; -c (average_over='judged' in Python) counts {them} as 0")
+            else:
+                fate = "scores 0" if len(self.missing) == 1 else "score 0"
+                notes.append(f"{count} and {fate} (undefined if lower is better): {shown}")
         if self.without_relevant:
             fate = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}[self.zero_relevant]
             notes.append(f"{len(self.without_relevant)} queries have no relevant document (grade ≥ {self.rel}): {fate}")

@@ -22,7 +22,7 @@ from ringtrue.run.evaluator import (
     intervals_of as intervals_of,
     machine as machine,
 )
-from ringtrue.run.figures import FIGURES as FIGURES
+from ringtrue.run.figures import FIGURES as FIGURES, misspelt as misspelt
 from ringtrue.run.folder import (
     RUNS as RUNS,
     new_run_folder as new_run_folder,
@@ -43,6 +43,7 @@ from ringtrue.run.named import (
     subjects_named as subjects_named,
 )
 from ringtrue.run.parts import relevant_total as relevant_total, waterfall as waterfall
+from ringtrue.run.preconditions import foreign_ids as foreign_ids
 from ringtrue.run.planting import (
     PartlyPlanted as PartlyPlanted,
     Planting as Planting,

@@ -252,6 +252,13 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Checked:
     return _met("ids", f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
 
 
+def foreign_ids(golden: GoldenSet, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Yield a sentence if many returned ids are those of judged documents with something around them."""
+    found, _ = _ids(rankings, golden)
+    if found.status == "failed":
+        yield found.detail
+
+
 def _as_returned(returned: Collection[str], universe: Collection[str]) -> str:
     """Return the cure if the ids of the set, not those of the answers, have a case of their own or something around them."""
     folded = {doc_id.casefold(): doc_id for doc_id in universe}
