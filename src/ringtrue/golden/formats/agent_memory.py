@@ -16,8 +16,8 @@ from ringtrue.golden.formats.fields import (
     SOURCES,
     QueryFields,
     Record,
-    alike,
     as_number,
+    check_word,
     document_of,
     facts_of,
     grade_of,
@@ -27,6 +27,7 @@ from ringtrue.golden.formats.fields import (
     objects,
     optional_text,
     said,
+    source_of,
     spread,
 )
 from ringtrue.golden.formats.folders import Layout, judged, write_json_lines
@@ -72,7 +73,7 @@ def _read_query(record: Record, place: Place, draft: Draft, listed: int) -> None
     for here, row in objects(rows, place.at("judgments"), draft.complaints):
         with draft.complaints.about(here):
             details = facts_of(row, JUDGMENT, here, named=JUDGMENT_FACTS)
-            own = optional_text({"source": source} | row, "source", here)
+            own = source_of({"source": source} | row, "source", here)
             grade = grade_of(row, "relevance", here)
             draft.add_judgment(Judgment(query.query_id, id_of(row, "memoryId", here), grade, own, details), here)
 
@@ -83,10 +84,14 @@ def _check_words(record: Record, place: Place) -> None:
         word = optional_text(record, name, place)
         if word is not None:
             legal(word, words, name, place.at(name))
-    intent = optional_text(record, "intent", place)
-    meant = None if intent is None or intent in INTENTS else alike(intent, INTENTS)
-    if meant is not None:
-        raise place.at("intent").error(f"'{intent}' is not a known intent", f"did you mean '{meant}'?")
+    optional_text(record, "intent", place)
+    check_spelling(record, place)
+
+
+def check_spelling(record: Record, place: Place) -> None:
+    """Raise InputError for a category or an intent of a query that is nearly one of this format's."""
+    check_word(record, "category", CATEGORIES, "category", place)
+    check_word(record, "intent", INTENTS, "intent", place)
 
 
 def _as_text(value: Any) -> Any:

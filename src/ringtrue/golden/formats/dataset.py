@@ -20,8 +20,8 @@ from ringtrue.golden.formats.fields import (
     ids_of,
     object_in,
     objects,
-    optional_text,
     said,
+    source_of,
     spread,
 )
 from ringtrue.golden.formats.folders import judged, read_corpora, write_json
@@ -96,7 +96,7 @@ def _judgment(query_id: str, doc_id: str, value: int, details: Record | None, me
     if details is None:
         return Judgment(query_id, doc_id, value, metadata=metadata)
     here = place.at("judgment_details").at(doc_id)
-    source = optional_text(details, "source", here)
+    source = source_of(details, "source", here)
     return Judgment(query_id, doc_id, value, source, facts_of(details, ("source",), here) | metadata)
 
 

@@ -25,6 +25,7 @@ METADATA = "metadata"
 NEGATIVE = "negative"
 SOURCES = ("bootstrap", *sorted(HUMAN_SOURCES), "citation", "implicit", "synthetic")
 """Who made a judgment, in the words that mean something here; other words are allowed, misspelt ones are not."""
+_AGENT_SOURCES = ("bootstrapped", "validated")
 _ALIKE = 0.8
 
 
@@ -209,13 +210,18 @@ def grade_of(record: Mapping[str, Any], name: str, place: Place) -> int:
 
 
 def source_of(record: Mapping[str, Any], name: str, place: Place) -> str | None:
-    """Return a field that says who judged; raises InputError for a word that is nearly, but not exactly, one of ``SOURCES``."""
-    source = optional_text(record, name, place)
+    """Return a field that says who judged; raises InputError for a word that is nearly, but not exactly, a known one."""
     # 'chiar' must not make a row that a person confirmed look like one that nobody did.
-    meant = None if source is None or source in SOURCES else alike(source, SOURCES)
+    check_word(record, name, (*SOURCES, *_AGENT_SOURCES), "source", place)
+    return optional_text(record, name, place)
+
+
+def check_word(record: Mapping[str, Any], name: str, words: Collection[str], what: str, place: Place) -> None:
+    """Raise InputError for a text that is nearly, but not exactly, one of these words; others are the user's own."""
+    word = record.get(name)
+    meant = alike(word, words) if isinstance(word, str) and word not in words else None
     if meant is not None:
-        raise place.at(name).error(f"'{source}' is not a known source", f"did you mean '{meant}'?")
-    return source
+        raise place.at(name).error(f"'{word}' is not a known {what}", f"did you mean '{meant}'?")
 
 
 def legal(value: str, options: Collection[str], what: str, place: Place) -> str:

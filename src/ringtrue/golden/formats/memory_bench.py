@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from ringtrue.errors import InputError
 from ringtrue.formats import Place, field_of, read_json
+from ringtrue.golden.formats.agent_memory import SOURCE, check_spelling
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import (
+    NEGATIVE,
     QueryFields,
     Record,
     alike,
@@ -19,6 +22,7 @@ from ringtrue.golden.formats.fields import (
     ids_of,
     legal,
     object_in,
+    source_of,
     spread,
 )
 from ringtrue.golden.formats.folders import Layout, judged, read_documents, write_json
@@ -28,7 +32,9 @@ from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, GoldenSet, Judgment
 
 RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"
-QUERY = QueryFields("query_id", "query", (RELEVANT, IRRELEVANT), named=("transcript_context", "dimension", "pair"))
+QUERY = QueryFields("query_id", "query", (RELEVANT, IRRELEVANT), named=(
+    "transcript_context", "dimension", "pair", "category", "intent", SOURCE,
+))  # fmt: skip
 MEMORY = ("id", "title", "tags")
 MEMORY_FACTS = (
     "schema_version", "category", "created_at", "updated_at", "related_files", "confidence", "record_status",
@@ -71,8 +77,10 @@ def _read_query(record: Record, place: Place, draft: Draft, listed: int) -> None
     # The format's first users wrote no ids; the position is the only name such a query has.
     query = QUERY.read(record, place, default_id=f"q{draft.position:03d}")
     field_of(record, "transcript_context", list, place, default=[])
+    check_spelling(record, place)
+    source_of(record, SOURCE, place)
     expected, forbidden = ids_of(record, RELEVANT, place), ids_of(record, IRRELEVANT, place, default=[])
-    draft.add_query(query, place)
+    draft.add_query(replace(query, negative=record.get(NEGATIVE, not expected)), place)
     for name, paths, grade, facts in ((RELEVANT, expected, listed, {}), (IRRELEVANT, forbidden, 0, {FORBIDDEN: True})):
         for index, path in enumerate(paths):
             here = place.at(name).at(index)
@@ -103,6 +111,8 @@ def _query_rows(golden: GoldenSet) -> Iterator[Record]:
     for query, mine in judged(golden):
         row = QUERY.write(query)
         row[RELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade >= golden.relevance_threshold]
+        if not row[RELEVANT] and not query.negative:
+            row[NEGATIVE] = False  # an empty list alone means that nothing answers the query
         # A tangential memory is neither expected nor forbidden, and this format has no third list.
         row[IRRELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade <= 0]
         yield row

@@ -32,7 +32,7 @@ from ringtrue.formats import (
     read_text,
 )
 from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade, object_in, said
+from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade, object_in, said, source_of
 from ringtrue.golden.formats.folders import judged, write_json, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -224,7 +224,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
     doc_id = as_id(record["doc_id"], place.at("doc_id"))
     details = {name.removeprefix(OF_JUDGMENT): value for name, value in record.items() if name.startswith(OF_JUDGMENT)}
     details |= {name: value for name, value in record.items() if _is_fact(name) and name not in per_query}
-    source = field_of(record, "source", str, place, default="") or None
+    source = source_of(record, "source", place) or None
     draft.listed(place, graded=record["grade"] is not None)
     value = RELEVANT if record["grade"] is None else _grade(record["grade"], place.at("grade"))
     draft.add_judgment(Judgment(query_id, doc_id, value, source, details), place)

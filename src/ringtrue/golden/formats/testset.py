@@ -24,6 +24,7 @@ from ringtrue.formats import (
     yaml_text,
 )
 from ringtrue.golden.formats import dataset
+from ringtrue.golden.formats.agent_memory import check_spelling
 from ringtrue.golden.formats.draft import Draft, read_header, write_header
 from ringtrue.golden.formats.fields import (
     Complaints,
@@ -33,16 +34,16 @@ from ringtrue.golden.formats.fields import (
     grade_of,
     id_of,
     objects,
-    optional_text,
     plain,
     said,
+    source_of,
     spread,
 )
 from ringtrue.golden.formats.folders import judged, read_corpora, write_documents, write_json, write_text
 from ringtrue.records import GoldenSet, Judgment
 
 STRUCTURE = ("corpus", "queries")
-QUERY = QueryFields("query_id", "query_text", ("relevant_docs",), named=("query_type", "category"))
+QUERY = QueryFields("query_id", "query_text", ("relevant_docs",), named=("query_type", "category", "intent"))
 JUDGMENT = ("doc_id", "grade", "source")
 LISTS = ("relevant_docs", "relevant")
 _QUERY_NAMES = {"query_id": ("id",), "query_text": ("query",), LISTS[0]: LISTS[1:]}
@@ -110,6 +111,7 @@ def _read_query(record: Record, place: Place, draft: Draft, relevant: int) -> No
     given = {key: plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
     # A query without an id is known by its words, so that the same words are the same query in every file.
     query = QUERY.read(given, place, default_id=given.get("query_text"))
+    check_spelling(given, place)
     draft.add_query(query, place)
     if isinstance(listed, dict):
         record = record | {"relevant_docs": [{"doc_id": doc_id, "grade": value} for doc_id, value in listed.items()]}
@@ -118,7 +120,7 @@ def _read_query(record: Record, place: Place, draft: Draft, relevant: int) -> No
         with draft.complaints.about(here):
             judgment = _named(plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
             details = facts_of(judgment, JUDGMENT, here)
-            source = optional_text(judgment, "source", here)
+            source = source_of(judgment, "source", here)
             draft.listed(here, graded="grade" in judgment)
             value = grade_of(judgment, "grade", here) if "grade" in judgment else relevant
             draft.add_judgment(Judgment(query.query_id, id_of(judgment, "doc_id", here), value, source, details), here)
