@@ -29,6 +29,7 @@ from ringtrue.verdict.records import (
     MeasureComparison,
     Policy,
     Rule,
+    UsualFloor,
     split_slice,
 )
 
@@ -224,6 +225,11 @@ def _floor(
     best = reachable(evaluation, measure, queries=None if queries is None else set(queries))
     if best < floor - EVEN:
         most, wanted = two(best, floor)
+        if isinstance(floor, UsualFloor):
+            message = (
+                f"{label} cannot reach the default floor of {wanted}: the judgments allow at most {most} (now {current:.4f})"
+            )
+            return check("advisory", f"{message}; write floors of your own under [gate.floors]")
         return check(
             "undecided",
             f"{label} cannot reach its floor of {wanted}: the judgments allow at most {most} (now {current:.4f}); "
