@@ -316,6 +316,20 @@ def test_a_question_that_expects_no_memory_is_negative(put: Put, tmp_path: Path)
     assert [query.negative for query in load(tmp_path / "again.jsonl").queries] == [False, True, False]
 
 
+def test_a_judgment_repeated_with_the_same_grade_counts_once_and_is_noted(put: Put) -> None:
+    rows = "query_id,query_text,doc_id,grade\nq1,pool,d1,3\nq1,pool,d1,3\n"
+    found = validate_file(put("t.csv", rows))
+    assert not [problem for problem in found.problems if problem.rule == "readable" and problem.severity == "error"]
+    assert len(load(put("t.csv", rows)).judgments) == 1
+    with pytest.raises(InputError, match="twice, as 2 and as 3; keep one of the two"):
+        load(put("t.csv", rows.replace("d1,3\n", "d1,2\n", 1)))
+
+
+def test_a_table_with_a_header_alone_is_refused(put: Put) -> None:
+    with pytest.raises(InputError, match="holds no row below its header; write one for each judgment"):
+        load(put("t.csv", "query_id,query_text,doc_id,grade\n"))
+
+
 def test_an_intent_of_ones_own_is_free(put: Put) -> None:
     assert load(put("q.jsonl", json.dumps(AGENT_MEMORY | {"intent": "book_room"}))).queries[0].metadata["intent"] == "book_room"
 

@@ -144,6 +144,7 @@ class Draft:
     """The number of the query that is being read, from 1."""
     _listed: dict[bool, Place] = field(default_factory=dict)
     """Where the first document with a grade (True) and the first without one (False) stood."""
+    _repeated: list[str] = field(default_factory=list)
     _places: dict[tuple[str, str], Place] = field(default_factory=dict)
 
     def add_query(self, query: Query, place: Place) -> None:
@@ -163,9 +164,11 @@ class Draft:
             raise place.error(f"the id '{passage.doc_id}' stands for another passage too", "give each passage its own id")
 
     def add_judgment(self, judgment: Judgment, place: Place) -> None:
-        """Keep a judgment; raises InputError when the pair was judged before."""
+        """Keep a judgment; raises InputError when the pair was judged before, with another grade."""
         known = self.judgments.setdefault((judgment.query_id, judgment.doc_id), judgment)
-        if known is not judgment:
+        if known is not judgment and known.grade == judgment.grade:
+            self._repeated.append(f"document '{judgment.doc_id}' of query '{judgment.query_id}' at {place}")
+        elif known is not judgment:
             grades = f"as {known.grade} and as {judgment.grade}"
             problem = f"query '{judgment.query_id}' judges document '{judgment.doc_id}' twice, {grades}"
             raise place.error(problem, "keep one of the two")
@@ -206,6 +209,11 @@ class Draft:
 
     def finish(self, header: Header) -> GoldenSet:
         """Return the set that was read."""
+        if self._repeated:
+            first = f"such as {self._repeated[0]}"
+            self.complaints.notes.append(
+                f"{len(self._repeated)} judgments are repeated with the same grade and count once, {first}"
+            )
         judgments = tuple(self.judgments.values())
         if header.source is not None:
             judgments = tuple(one if one.source is not None else replace(one, source=header.source) for one in judgments)

@@ -62,6 +62,8 @@ Columns = Mapping[str, str]
 def read(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
     """Return the set in a Parquet file, or in one separated by commas, tabs or semicolons."""
     rows = list((_parquet_rows if is_parquet(path) else _csv_rows)(path, complaints, columns or {}))
+    if not rows:
+        raise InputError(f"{path}: holds no row below its header; write one for each judgment: query_id, doc_id, grade")
     if not any("query_id" in row for _, row in rows):
         rows = [(place, {"query_id": row["query_text"], **row} if "query_text" in row else row) for place, row in rows]
     records = [record for _, record in rows]
