@@ -49,6 +49,31 @@ def test_score_complete_counts_missing_queries_as_zero(ringtrue, files) -> None:
     assert outcome.json["counted"]["missing"] == ["q3"]
 
 
+def test_score_names_judged_queries_that_take_no_part(ringtrue, files) -> None:
+    note = "1 judged query is missing from the run: q3; -c (average_over='judged' in Python) counts it as 0"
+    assert f"note: {note}" in ringtrue("score", *files, "RR").err
+    found = ringtrue("score", *files, "RR", "--json").json
+    assert (found["counted"]["missing"], found["aggregate"]["RR"]) == (["q3"], 0.25)
+    assert note in found["notes"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "note"),
+    [
+        ("DOC-{}", "'doc-0' was never answered, but 'DOC-0' was"),
+        (
+            "doc-{}#3",
+            "ids in the answers, such as 'doc-0#3', are parts of documents of 'the judgments': a part after the judged id",
+        ),
+    ],
+)
+def test_score_says_if_returned_ids_are_nearly_those_judged(ringtrue, tmp_path, returned, note) -> None:
+    qrels, run = tmp_path / "q.txt", tmp_path / "r.txt"
+    qrels.write_text("".join(f"q{n} 0 doc-{n} 1\n" for n in range(6)))
+    run.write_text("".join(f"q{n} Q0 {(returned if n < 5 else 'doc-{}').format(n)} 1 1.0 x\n" for n in range(6)))
+    assert note in ringtrue("score", qrels, run, "RR").err
+
+
 def test_score_level_and_depth(ringtrue, files) -> None:
     assert ringtrue("score", *files, "RR", "-l", "2", "--json").json["aggregate"]["RR"] == pytest.approx(1 / 6)
     assert ringtrue("score", *files, "RR", "-l", "2", "-M", "2", "--json").json["aggregate"]["RR"] == 0.0
@@ -66,7 +91,7 @@ def test_score_json_has_the_stable_keys_and_nothing_else_on_stdout(ringtrue, fil
 def test_score_says_aloud_what_was_counted(ringtrue, files) -> None:
     outcome = ringtrue("score", *files, "nDCG@10", "-c")
     assert "note: nDCG@10: linear gain" in outcome.err
-    assert "1 judged queries are missing from the run and score 0 (undefined if lower is better): q3" in outcome.err
+    assert "1 judged query is missing from the run and scores 0 (undefined if lower is better): q3" in outcome.err
     assert "1 queries of the run are not judged and were ignored" in outcome.err
 
 

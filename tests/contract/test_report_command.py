@@ -113,6 +113,17 @@ def test_p1_a_baseline_of_another_golden_set_is_left_out_with_a_note(ringtrue, r
     assert "note: ringtrue-baseline.json was recorded on another golden set (other-v2.0.0) and is left out" in done.err
 
 
+def test_b3_a_report_with_rules_says_that_the_baseline_is_of_another_golden_set(ringtrue, runs: Path) -> None:
+    record = json.loads((runs / "ringtrue-baseline.json").read_text())
+    record["golden"] |= {"content_hash": "another", "version": "other-v2.0.0"}
+    (runs / "ringtrue-baseline.json").write_text(json.dumps(record))
+    (runs / "ringtrue.toml").write_text("[gate]\nmax_drop = 0.1\n")
+    told = ringtrue("report", "now", "--against", "before").out
+    assert "baseline 1.0.0 was recorded on other-v2.0.0" in told
+    assert "**Baseline version**: 1.0.0" in told
+    assert "no baseline" not in told
+
+
 def test_b3_a_report_on_a_failure_ends_with_0_and_says_who_judges(ringtrue, runs: Path) -> None:
     done = ringtrue("report", "now", "--baseline", "ringtrue-baseline.json", "--format", "junit", "--out", "junit.xml")
     assert done.code == 0

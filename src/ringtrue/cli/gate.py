@@ -358,7 +358,9 @@ def update(
         _check_golden(evaluation, config)
     whole, _ = lib.verdict.with_measures(evaluation, policy.measures)
     old = lib.verdict.read_baseline(baseline) if baseline.is_file() else None
-    moves = lib.verdict.movements(old, lib.verdict.baseline_of(whole))
+    taken = lib.verdict.baseline_of(whole)
+    moves = lib.verdict.movements(old, taken)
+    note = "" if old is None else lib.verdict.pairing_note(old, taken)
     against = lib.verdict.objections(evaluation, old, policy)
     accepted = force or not against
     new = old.version if old is not None else None
@@ -369,7 +371,7 @@ def update(
     if json:
         record = {"updated": accepted, "file": baseline, "run_dir": folder, "version": new, "previous": previous}
         measures = {move.measure: {"old": move.old, "new": move.new, "diff": move.change} for move in moves}
-        show.as_json({**record, "objections": list(against), "measures": measures})
+        show.as_json({**record, "objections": list(against), "notes": [note] if note else [], "measures": measures})
     else:
         if accepted:
             before = "recorded" if previous is None else f"{previous} →"
@@ -378,6 +380,7 @@ def update(
             than = "" if previous is None else f" than baseline {previous}"
             print(f"REFUSED: {folder} is no better standard{than}; {baseline} stays as it is")
         _print_update(moves, against, accepted=accepted)
+        show.notes(filter(None, [note]))
     show.end_with(REGRESSION if not accepted else OK)
 
 

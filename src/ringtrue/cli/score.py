@@ -63,6 +63,10 @@ def score_command(
     lib.measures.check_documents(answers, judgments, scores)
     origin = _origin(judgments)
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst)
+    many_unjudged = scores.judged_share < 0.5 and len(answers.docs) <= _FEW
+    about_ids = _about_ids(answers, judgments) if many_unjudged else []
+    notes = [*scores.counted.notes(), *about_ids]
+    record["notes"] = notes
     count_look(judgments, qrels, who="ringtrue score", what=run)
     show.end_if_json(json, record if origin is None else record | {"golden": origin})
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
@@ -74,9 +78,23 @@ def score_command(
         show.table(["worst queries", scores.measures[0]], [[query_id, value] for query_id, value in lowest])
     if origin is not None:
         show.note(f"golden set {origin['version']}, {origin['reviewed']}")
-    show.notes((f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()))
+    show.notes([f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *notes])
     if scores.judged_share < 1:
         show.note(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
+
+
+_FEW = 20_000
+"""Documents of a run whose ids are compared with those judged; of more, it would take longer than the scoring."""
+
+
+def _about_ids(answers: lib.records.Run, judgments: lib.records.Qrels | lib.records.GoldenSet) -> list[str]:
+    """Return what ``ringtrue eval`` says about returned ids that are nearly those of judged documents."""
+    golden = judgments
+    if not isinstance(golden, lib.records.GoldenSet):
+        rows = tuple(lib.records.Judgment(*row) for row in golden)
+        golden = lib.records.GoldenSet("the judgments", "1.0.0", (), rows)
+    rankings = [lib.records.Ranking(query, tuple(map(lib.records.Hit, found))) for query, found in answers.rankings().items()]
+    return [*lib.run.misspelt(golden, rankings), *lib.run.foreign_ids(golden, rankings)]
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -161,7 +179,6 @@ def _record(scores: lib.measures.Scores, *, per_query: bool, bounds: bool, by: l
         "relevant_from_grade": counted.rel,
         "judged_at_10": scores.judged_share,
     }
-    record["notes"] = counted.notes()
     return record
 
 

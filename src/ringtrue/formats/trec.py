@@ -162,5 +162,6 @@ def check_field(text: str) -> str:
     """Return an id or name that can stand in a line; raises InputError."""
     if re.search(r"[ \t\r\n\f\v\0]", text) or text.startswith(("#", "\ufeff")) or not text:
         reason = "blank, NUL, leading '#' or byte-order mark"
-        raise InputError(one_line(f"'{text}' cannot stand in a TREC file ({reason}); use JSON or Parquet"))
+        cure = "use JSON or Parquet: the ending of the file decides, as in my.json"
+        raise InputError(one_line(f"'{text}' cannot stand in a TREC file ({reason}); {cure}"))
     return text

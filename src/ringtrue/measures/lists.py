@@ -188,9 +188,11 @@ def silent(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
 def top_1_chunk(answers: Sequence[JudgedAnswer], facts: Facts) -> Floats:
     declared = {query_id: str(query["top_1_chunk"]) for query_id, query in facts.queries.items() if query.get("top_1_chunk")}
     facts.require(bool(declared), "Top1Chunk", "queries with a 'top_1_chunk'")
-    # A run may consist of chunks, whose ids then are the documents of the run.
-    of_chunks = any(not set(declared.values()).isdisjoint(answer.shown) for answer in answers)
-    known = of_chunks or any(answer.chunk is not None for answer in answers)
+    chunked = any(answer.chunk is not None for answer in answers)
+    # A run may consist of chunks, whose ids then are the documents of the run; the id of a judged document proves nothing.
+    chunks = set(declared.values()).difference(*(answer.grades for answer in answers)) or set(declared.values())
+    of_chunks = not chunked and any(not chunks.isdisjoint(answer.shown) for answer in answers)
+    known = of_chunks or chunked
 
     def value(answer: JudgedAnswer) -> float:
         first = answer.shown[0] if of_chunks and answer.shown else answer.chunk

@@ -96,7 +96,7 @@ def score(
         values=values,
         counted=Counted(
             queries=len(names),
-            missing=_names(aligned, ~aligned.answered & chosen),
+            missing=_names(aligned, ~aligned.answered),
             without_relevant=_names(aligned, no_relevant & chosen),
             ignored_queries=aligned.ignored_queries,
             duplicates=aligned.duplicates,
@@ -263,7 +263,7 @@ class Counted:
 
     queries: int
     missing: tuple[str, ...] = ()
-    """Judged queries that the run lacks; they score 0."""
+    """Judged queries that the run lacks; they score 0, or take no part if only common queries are averaged."""
     without_relevant: tuple[str, ...] = ()
     """Queries with no relevant document; what they do to a mean is ``zero_relevant``."""
     ignored_queries: int = 0
@@ -283,22 +283,30 @@ class Counted:
 
     def notes(self) -> list[str]:
         """Return one plain sentence for everything a reader should know before trusting a mean."""
-        shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
-        missing = f"are missing from the run and score 0 (undefined if lower is better): {shown}"
-        fates = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}
-        nothing = f"have no relevant document (grade ≥ {self.rel}): {fates[self.zero_relevant]}"
-        removed = "were removed from the run; each counts once, at its best rank"
-        notes = {
-            f"{len(self.missing)} judged queries {missing}": self.missing,
-            f"{len(self.without_relevant)} queries {nothing}": self.without_relevant,
-            f"{self.ignored_queries} queries of the run are not judged and were ignored": self.ignored_queries,
-            f"{self.duplicates} repeated documents {removed}": self.duplicates,
-            f"{self.repeated_judgments} judgments are repeated with the same grade and count once": self.repeated_judgments,
-            f"{self.outside_scope} answers lie outside the scope of their query": self.outside_scope,
-        }
-        tied = "queries have equal scores on both sides of rank"
-        ties = [f"{queries} {tied} {cutoff}; the document id decides" for cutoff, queries in self.tied_cutoffs]
-        return [note for note, found in notes.items() if found] + ties
+        notes = []
+        if self.missing:
+            shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
+            count = f"{len(self.missing)} judged {'query is' if len(self.missing) == 1 else 'queries are'} missing from the run"
+            if self.average_over == "common":
+                them = "it" if len(self.missing) == 1 else "them"
+                notes.append(f"{count}: {shown}; -c (average_over='judged' in Python) counts {them} as 0")
+            else:
+                fate = "scores 0" if len(self.missing) == 1 else "score 0"
+                notes.append(f"{count} and {fate} (undefined if lower is better): {shown}")
+        if self.without_relevant:
+            fate = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}[self.zero_relevant]
+            notes.append(f"{len(self.without_relevant)} queries have no relevant document (grade ≥ {self.rel}): {fate}")
+        if self.ignored_queries:
+            notes.append(f"{self.ignored_queries} queries of the run are not judged and were ignored")
+        if self.duplicates:
+            notes.append(f"{self.duplicates} repeated documents were removed from the run; each counts once, at its best rank")
+        if self.repeated_judgments:
+            notes.append(f"{self.repeated_judgments} judgments are repeated with the same grade and count once")
+        if self.outside_scope:
+            notes.append(f"{self.outside_scope} answers lie outside the scope of their query")
+        for cutoff, queries in self.tied_cutoffs:
+            notes.append(f"{queries} queries have equal scores on both sides of rank {cutoff}; the document id decides")
+        return notes
 
 
 @dataclass(frozen=True)

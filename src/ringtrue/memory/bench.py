@@ -147,9 +147,9 @@ def _row(golden: GoldenSet, arm: BenchArm, memories: Sequence[Memory], folder: P
         measures |= _scores(surfaced if measure.startswith("Constitutional") else found, golden, (measure,))
     silence = abstention(_run(shown), negative, list(shown))
     measures |= {
-        "answered": sum(bool(shown[query_id]) for query_id in answerable) / max(1, len(answerable)),
+        "answered": sum(bool(shown[query_id]) for query_id in answerable) / len(answerable) if answerable else float("nan"),
         "off-topic silent": sum(not shown[query_id] for query_id in negative) / len(negative) if negative else float("nan"),
-        "abstention F1": silence.f1,
+        "abstention F1": silence.f1 if negative else float("nan"),
     }
     if cold := cold_queries(golden):
         measures["cold-start ratio"] = cold_start(_run(found), golden, cold).ratio

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 DASH = "—"
+NOISE = 1e-9
+"""Smaller differences come from floating point."""
 PERCENTILES = ("p50", "p95", "p99")
 
 
@@ -29,12 +31,12 @@ def number(value: float | None, digits: int = 4) -> str:
 def signed(value: float | None, digits: int = 4) -> str:
     """Return a difference with its sign; one that is not 0 but rounds to it keeps the sign.
 
-    >>> signed(0.0781), signed(-0.03, 3), signed(0.0, 3), signed(-0.0002, 3)
+    >>> signed(0.0781), signed(-0.03, 3), signed(1e-17, 3), signed(-0.0002, 3)
     ('+0.0781', '−0.030', '0.000', '−0.000')
     """
     if value is None or not math.isfinite(value):
         return DASH
-    return f"{0:.{digits}f}" if value == 0 else f"{value:+,.{digits}f}".replace("-", "−")
+    return f"{0:.{digits}f}" if abs(value) < NOISE else f"{value:+,.{digits}f}".replace("-", "−")
 
 
 page_number = partial(number, digits=3)
@@ -45,11 +47,12 @@ page_signed = partial(signed, digits=3)
 def percent(share: float | None, *, sign: bool = True) -> str:
     """Return a share in percent, as a change unless ``sign`` is False.
 
-    >>> percent(0.024), percent(-0.05), percent(0.7777, sign=False), percent(None)
-    ('+2.4 %', '−5 %', '77.8 %', '—')
+    >>> percent(0.024), percent(-0.05), percent(0.7777, sign=False), percent(None), percent(1e-17)
+    ('+2.4 %', '−5 %', '77.8 %', '—', '0 %')
     """
     if share is None or not math.isfinite(share):
         return DASH
+    share = 0.0 if abs(share) < NOISE else share
     text = f"{100 * share:{'+' if sign and share else ''}.1f}".removesuffix(".0")
     return text.replace("-", "−") + " %"
 

@@ -14,14 +14,13 @@ from ringtrue.brief import counted
 from ringtrue.measures import Measure
 from ringtrue.report.formatting import DASH, number, percent, signed, span
 from ringtrue.report.records import Report
+from ringtrue.stats import OUT_OF_REACH
 from ringtrue.verdict import Check, Comparison, MeasureComparison, Verdict
 
 STATUS = {"pass": "PASS", "degraded": "DEGRADED", "fail": "FAIL", "advisory": "ADVISORY", "undecided": "UNDECIDED"}
 SIGN = {"pass": "✅", "degraded": "⚠️", "fail": "❌", "advisory": "ℹ️", "undecided": "❔"}
 POWER = 0.80
 """The power with which sample sizes are planned, everywhere."""
-OUT_OF_REACH = 10
-"""Nobody extends a set to more than so many times its queries."""
 USUAL_DEPTH = 10
 """How far people look, for a measure without a cut-off."""
 BY_WEIGHT = ("fail", "undecided", "degraded", "pass", "advisory")
@@ -89,16 +88,17 @@ def comparison_of(report: Report) -> Comparison | None:
 
 def against_baseline(report: Report) -> Comparison | None:
     """Return the comparison with what the table calls the baseline: the recorded one, else the other run."""
-    if report.baseline is None:
+    if report.baseline is None or not same_golden(report):
         return comparison_of(report)
     made = (report.comparison, report.verdict.comparison if report.verdict else None)
-    return next((one for one in made if one is not None and one.a == report.baseline.name and same_golden(report)), None)
+    return next((one for one in made if one is not None and one.a == report.baseline.name), None)
 
 
 def before_name(report: Report) -> str:
     """Return what heads the column of earlier values: ``Baseline``, or the name of the other run if there is no baseline."""
     comparison = comparison_of(report)
-    return comparison.a if report.baseline is None and comparison is not None else "Baseline"
+    without = report.baseline is None or not same_golden(report)
+    return comparison.a if without and comparison is not None else "Baseline"
 
 
 def same(comparison: Comparison) -> bool:

@@ -21,7 +21,7 @@ from ringtrue.run.evaluator import (
     evaluate as evaluate,
     machine as machine,
 )
-from ringtrue.run.figures import FIGURES as FIGURES
+from ringtrue.run.figures import FIGURES as FIGURES, misspelt as misspelt
 from ringtrue.run.folder import (
     RUNS as RUNS,
     json_value as json_value,
@@ -42,6 +42,7 @@ from ringtrue.run.named import (
     search_named as search_named,
     subjects_named as subjects_named,
 )
+from ringtrue.run.preconditions import foreign_ids as foreign_ids
 from ringtrue.run.planting import (
     PartlyPlanted as PartlyPlanted,
     Planting as Planting,

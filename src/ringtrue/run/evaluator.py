@@ -319,9 +319,12 @@ def _evaluation(
     """Return what comes of the answers; raises CannotDecide if a precondition fails in them, or none can be scored."""
     golden, subjects, id_of = plan.golden, plan.subjects, plan.id_of
     rankings = tuple(answers[query.query_id].ranking for query in golden.queries)
+    ids: dict[str, str] = {}
     if id_of is not same:
+        ids = {hit.doc_id: id_of(hit.doc_id) for ranking in rankings for hit in ranking.hits}
         rankings = tuple(replace(ranking, hits=mapped(ranking.hits, id_of)) for ranking in rankings)
-    met += preconditions.settle(preconditions.after(rankings, golden, plan.measures, visible=subjects.visible), plan.allowed)
+    found = preconditions.after(rankings, golden, plan.measures, visible=subjects.visible, ids=ids)
+    met += preconditions.settle(found, plan.allowed)
     errors = [ranking.error for ranking in rankings if ranking.error is not None]
     if plan.failed == "zero":
         rankings = tuple(replace(one, error=None, hits=()) if one.error is not None else one for one in rankings)

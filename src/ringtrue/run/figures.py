@@ -106,7 +106,8 @@ def about_chunks(golden: GoldenSet, rankings: Iterable[Ranking]) -> Iterator[str
     declared = {str(query.metadata["top_1_chunk"]) for query in golden.queries if query.metadata.get("top_1_chunk")}
     hits = [hit for ranking in rankings for hit in ranking.hits]
     named = {hit.chunk for hit in hits if hit.chunk is not None}
-    if not declared.isdisjoint(named | {hit.doc_id for hit in hits}):
+    chunks = declared - {judgment.doc_id for judgment in golden.judgments} or declared
+    if not (declared.isdisjoint(named) if named else chunks.isdisjoint(hit.doc_id for hit in hits)):
         return
     if not named:
         yield "Top1Chunk is undefined: the search names no chunks; add the chunk to each hit, or leave this measure out"

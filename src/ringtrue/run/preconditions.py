@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import cast
 
@@ -23,6 +23,8 @@ from ringtrue.run.named import IdOf
 from ringtrue.run.subject import Routed, Subject
 
 NAMES = ("index", "documents", "cut-off", "ids", "depth")
+ANY_PATTERN = "REGEX"
+"""Stands for a pattern that only the user can write."""
 ENOUGH = 5
 """Fewer answers of one length may be a coincidence."""
 _GUESSES = (
@@ -170,9 +172,14 @@ def _cut_off(subject: Subject, deep: int | None) -> Checked:
 # ── in the answers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def after(rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Measure], *, visible: bool) -> Iterator[Checked]:
-    """Yield what the answers themselves show; ``visible`` retrievers were seen to cut nothing before they were asked."""
-    yield _ids(rankings, golden)
+def after(
+    rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Measure], *, visible: bool, ids: Mapping[str, str]
+) -> Iterator[Checked]:
+    """Yield what the answers themselves show; ``visible`` retrievers were seen to cut nothing before they were asked.
+
+    ``ids`` has the set's id of every id that was returned, if the user maps them.
+    """
+    yield _mapping(ids, golden) or _ids(rankings, golden)
     yield _met("depth", "the retriever cuts nothing") if visible else _depth(rankings, golden, deepest(measures))
 
 
@@ -182,6 +189,25 @@ def reaches(rank: int, rankings: Sequence[Ranking], golden: GoldenSet, subjects:
     if not subjects.visible:
         checked.append(_depth(rankings, golden, rank))
     return all(one.status != "failed" for one, _ in checked)
+
+
+def _mapping(ids: Mapping[str, str], golden: GoldenSet) -> Checked | None:
+    """Return what is wrong with a mapping that changes few ids or makes few that were judged; None if it works."""
+    judged = {judgment.doc_id for judgment in golden.judgments}
+    universe = judged | {document.doc_id for document in golden.documents}
+    made = {returned: doc_id for returned, doc_id in ids.items() if returned != doc_id}
+    if not made or not universe.isdisjoint(ids.keys()):
+        return None
+    parents = set(made.values())
+    known = parents & universe
+    if 4 * len(made) >= len(ids) and 4 * len(known) >= min(len(judged), len(parents)):
+        return None
+    first = next(iter(made))
+    problem = (
+        f"--id-pattern (ids= in Python) changes {len(made)} of {len(ids)} returned ids, such as '{first}' to '{made[first]}', "
+        f"and makes {len(known)} of the {len(universe)} ids of '{golden.id}'"
+    )
+    return _failed("ids", problem, "write a pattern whose group is the judged id in every returned id")
 
 
 def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Checked:
@@ -201,23 +227,33 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Checked:
             f"'{golden.id}', such as '{min(universe)}'"
         )
         cure = _as_returned(returned, universe) or (
-            "search the documents that the set judges, or map them with --id-pattern 'REGEX' (ids= in Python)"
+            f"search the documents that the set judges, or map them with --id-pattern '{ANY_PATTERN}' (ids= in Python)"
         )
-        cure = f"map them with --id-pattern '{guess[0]}' (ids= in Python) ({guess[2]})" if guess else cure
+        if guess and guess[0] != ANY_PATTERN:
+            cure = f"map them with --id-pattern '{guess[0]}' (ids= in Python) ({guess[2]})"
         return _failed("ids", problem, cure)
-    likely = guess or _guess(strangers, universe)
+    likely = _guess(strangers, universe)
     if likely and likely[3] >= max(2, len(strangers) // 2):
         problem = f"{likely[3]} ids in the answers, such as '{likely[1]}', are parts of documents of '{golden.id}': {likely[2]}"
         cure = "make the search return document ids only; a pattern for these would also change ids that are correct"
-        return _failed("ids", problem, f"map them with --id-pattern '{guess[0]}' (ids= in Python)" if guess else cure)
+        if guess and guess[0] != ANY_PATTERN:
+            cure = f"map them with --id-pattern '{guess[0]}' (ids= in Python)"
+        return _failed("ids", problem, cure)
     return _met("ids", f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
+
+
+def foreign_ids(golden: GoldenSet, rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Yield a sentence if many returned ids are those of judged documents with something around them."""
+    found, _ = _ids(rankings, golden)
+    if found.status == "failed":
+        yield found.detail
 
 
 def _as_returned(returned: Collection[str], universe: Collection[str]) -> str:
     """Return the cure if the ids of the set, not those of the answers, have a case of their own or something around them."""
     folded = {doc_id.casefold(): doc_id for doc_id in universe}
     pair = next(((folded[doc_id.casefold()], doc_id) for doc_id in returned if doc_id.casefold() in folded), None)
-    if pair is None and (around := _guess(universe, returned)):
+    if pair is None and (around := _guess(universe, returned)) and around[0] != ANY_PATTERN:
         pair = around[1], cast("re.Match[str]", re.match(around[0], around[1]))[1]
     if pair is None:
         return ""
@@ -227,17 +263,24 @@ def _as_returned(returned: Collection[str], universe: Collection[str]) -> str:
 def _guess(strangers: Iterable[str], wanted: Collection[str], *, right: Iterable[str] = ()) -> tuple[str, str, str, int] | None:
     """Return (pattern, example, what it takes away, how many fit) of the mapping that turns most strangers into wanted ids.
 
-    A pattern that would change an id that is ``right`` already is not offered.
+    A pattern that would change an id that is ``right`` already is not offered; one that leaves strangers as they are, or finds
+    few of the wanted ids, is ``ANY_PATTERN``.
     """
     some = list(strangers)[:2000]
     known, kept = set(wanted), list(right)[:2000]
     best: tuple[str, str, str, int] | None = None
+    most = (0, 0)
     for pattern, means in (*_GUESSES, *_shapes(some, known)):
         if any((match := re.match(pattern, doc_id)) and match[1] != doc_id for doc_id in kept):
             continue
-        fits = [doc_id for doc_id in some if (match := re.match(pattern, doc_id)) and match[1] in known]
-        if fits and (best is None or len(fits) > best[3]):
-            best = pattern, fits[0], means, len(fits)
+        matches = {doc_id: match[1] for doc_id in some if (match := re.match(pattern, doc_id))}
+        fits = [doc_id for doc_id, cut in matches.items() if cut in known]
+        reached = len({matches[doc_id] for doc_id in fits})
+        if (len(fits), reached) > most:
+            most = len(fits), reached
+            onto = len(fits) >= 0.9 * len(some) or reached >= min(len(known), len(some)) / 4
+            sure = onto and len(matches) >= 0.9 * len(some)
+            best = pattern if sure else ANY_PATTERN, fits[0], means, len(fits)
     return best
 
 
@@ -247,8 +290,8 @@ def _shapes(strangers: Sequence[str], known: Collection[str]) -> Iterator[tuple[
     Numbers stand for any number. If the words around the id differ from one stranger to the next, they stand for any words.
     """
     around = [parts for stranger in strangers[:200] if (parts := _around(stranger, known)) is not None]
-    for word in (r"\d+", r"\w+?"):
-        runs = re.compile(r"\d+" if word == r"\d+" else r"\w+")
+    for word in (r"\d+", r"[^\W_]+"):
+        runs = re.compile(word)
 
         def shape(text: str, word: str = word, runs: re.Pattern[str] = runs) -> str:
             return word.join(map(re.escape, runs.split(text)))

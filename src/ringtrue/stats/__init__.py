@@ -69,6 +69,7 @@ from ringtrue.stats.sequential_simulation import (
 from ringtrue.stats.verdict import (
     compare_paired as compare_paired,
     fewest_queries as fewest_queries,
+    OUT_OF_REACH as OUT_OF_REACH,
     PairedVerdict as PairedVerdict,
     queries_to_settle as queries_to_settle,
     Word as Word,

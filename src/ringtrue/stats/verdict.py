@@ -26,6 +26,8 @@ from ringtrue.stats.paired import Correction
 from ringtrue.stats.power import MOST_PAIRS, minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.resample import bootstrap_interval, sign_flip
 
+OUT_OF_REACH = 10
+"""More queries than so many times those there are no advice."""
 Word = Literal["better", "worse", "not enough evidence"]
 POWER = 0.80
 """The power at which differences are called detectable and further queries are planned."""
@@ -219,6 +221,8 @@ def _reason(found: PairedVerdict, *, alpha: float) -> str:
         return f"{text}; {n} queries are too few to show any difference"
     if not math.isnan(found.detectable):
         text += f"; {n} queries can detect a difference of {found.detectable:.3g} ({100 * POWER:.3g} % power)"
-    if found.more_queries is not None:
+    if found.more_queries is not None and found.more_queries > OUT_OF_REACH * n:
+        text += "; too small to confirm with a set of this size"
+    elif found.more_queries is not None:
         text += f"; confirming {mean:+.4f} would take about {found.more_queries:,} more"
     return text

@@ -11,6 +11,7 @@ from ringtrue.verdict.baseline import (
     read_baseline as read_baseline,
     write_baseline as write_baseline,
 )
+from ringtrue.verdict.checks import pairing_note as pairing_note
 from ringtrue.verdict.comparing import (
     Arm as Arm,
     compare as compare,

@@ -6,6 +6,7 @@ The file diffs well: keys in a fixed order, a line for each measure, each settin
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -51,8 +52,23 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
             for ranking in sorted(evaluation.rankings, key=lambda ranking: ranking.query_id)
             if ranking.error is None
         },
+        judged=_judged(evaluation),
         reason=reason,
     )
+
+
+def _judged(evaluation: Evaluation) -> dict[str, str]:
+    """Return a hash of the text of every scored query and of all that its measures read from the judgments."""
+    origin, grades = evaluation.setup.golden, evaluation.qrels.to_dict()
+    texts = {query.query_id: query.text for query in evaluation.queries}
+
+    def hashed(query: str) -> str:
+        judged = grades.get(query, {})
+        classes = sorted(sorted(one) for one in evaluation.classes if not judged.keys().isdisjoint(one))
+        facts = [texts[query], sorted(judged.items()), origin.relevance_threshold, origin.scale, classes]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
+
+    return {query: hashed(query) for query in sorted(evaluation.scores.query_ids)}
 
 
 def write_baseline(baseline: Baseline, path: Path | str) -> None:
@@ -186,6 +202,7 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
         latencies=_each(record, "latencies", place, _milliseconds),
         repeats=_each(record, "repeats", place, times) if "repeats" in record else {},
         rankings=_each(record, "rankings", place, documents),
+        judged=_each(record, "judged", place, lambda value, here: str(value)) if "judged" in record else {},
     )
 
 

@@ -14,10 +14,11 @@ from itertools import chain
 import numpy as np
 
 from ringtrue.errors import nearest
-from ringtrue.measures import Measure, average, latency
+from ringtrue.measures import Measure, Scores, average, latency
 from ringtrue.records import Floats
-from ringtrue.run import Evaluation
+from ringtrue.run import Evaluation, Origin
 from ringtrue.stats import fewest_queries, percentile_growth
+from ringtrue.verdict.baseline import baseline_of
 from ringtrue.verdict.numbers import EVEN, SHOWN, members, percent, reachable, some, two, upside, values_of
 from ringtrue.verdict.records import (
     LATENCY_ANSWERS,
@@ -28,6 +29,7 @@ from ringtrue.verdict.records import (
     MeasureComparison,
     Policy,
     Rule,
+    UsualFloor,
     split_slice,
 )
 
@@ -53,7 +55,7 @@ def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, polic
         which = f"{then}, this run is of {now}" if now != then else f"another state or selection of {then}"
         message = (
             f"{baseline.name} was recorded on {which}: the two cannot be compared; evaluate on the same set, "
-            f"or take this one as the new standard with {UPDATE}"
+            f"or take this one as the new standard with {UPDATE}, which compares the queries that did not change"
         )
         yield _missing("golden set", message)
         return
@@ -116,7 +118,32 @@ def undefined_checks(evaluation: Evaluation, baseline: Baseline, policy: Policy)
 
 def other_golden(evaluation: Evaluation, baseline: Baseline) -> bool:
     """True if both name their golden set and the contents differ."""
-    return bool(baseline.golden.content_hash) and baseline.golden.content_hash != evaluation.setup.golden.content_hash
+    return _differ(evaluation.setup.golden, baseline.golden)
+
+
+def _differ(now: Origin, then: Origin) -> bool:
+    return bool(then.content_hash) and then.content_hash != now.content_hash
+
+
+def paired_queries(old: Baseline, new: Baseline) -> list[str]:
+    """Return the queries over which two baselines can be compared: those of both, with the same text and judgments."""
+    shared = [query for query in new.per_query if query in old.per_query]
+    if not _differ(new.golden, old.golden):
+        return shared
+    if not old.judged and old.golden.id == new.golden.id:
+        return shared  # recorded before the file kept what was judged
+    return [query for query in shared if old.judged.get(query) == new.judged[query]]
+
+
+def pairing_note(old: Baseline, new: Baseline) -> str:
+    """Return over which queries the two are compared; '' if over all of both."""
+    paired, changed = len(paired_queries(old, new)), _differ(new.golden, old.golden)
+    if not old.per_query or (not changed and paired == len(old.per_query)):
+        return ""
+    over = f"compared over {paired} of the {len(old.per_query)} queries of {old.name}"
+    if not changed:
+        return f"{over}: those that this run answered, too; what was recorded over all is in `ringtrue baseline show`"
+    return f"the golden set changed since {old.name}; {over}: those in both sets" + (", unchanged" if old.judged else "")
 
 
 def other_corpus(evaluation: Evaluation, baseline: Baseline) -> bool:
@@ -194,6 +221,11 @@ def _floor(
     best = reachable(evaluation, measure, queries=None if queries is None else set(queries))
     if best < floor - EVEN:
         most, wanted = two(best, floor)
+        if isinstance(floor, UsualFloor):
+            message = (
+                f"{label} cannot reach the default floor of {wanted}: the judgments allow at most {most} (now {current:.4f})"
+            )
+            return check("advisory", f"{message}; write floors of your own under [gate.floors]")
         return check(
             "undecided",
             f"{label} cannot reach its floor of {wanted}: the judgments allow at most {most} (now {current:.4f}); "
@@ -244,6 +276,14 @@ def _too_few_answers(answers: int, queries: int) -> str:
     return f"{answers} timed answers; {LATENCY_ANSWERS} needed to decide: --passes {passes}"
 
 
+def paired_means(then: Scores, now: Scores, measure: str, queries: Sequence[str]) -> tuple[float, float]:
+    """Return a measure on both sides, over those of the queries that have a value on both."""
+    sides = values_of(then, measure, queries), values_of(now, measure, queries)
+    both = ~np.isnan(sides[0]) & ~np.isnan(sides[1])
+    parsed = Measure.parse(measure)
+    return average(parsed, sides[0][both]), average(parsed, sides[1][both])
+
+
 @dataclass(frozen=True, eq=False)
 class BaselineComparison:
     """An evaluation beside the baseline it is held against."""
@@ -256,8 +296,8 @@ class BaselineComparison:
 
     @cached_property
     def shared(self) -> list[str]:
-        """The queries that both have, in the order of the run."""
-        return [query for query in self.evaluation.scores.query_ids if query in self.baseline.per_query]
+        """The queries that both have with the same judgments, in order of their ids."""
+        return paired_queries(self.baseline, baseline_of(self.evaluation))
 
     def values(self, measure: str, queries: Sequence[str]) -> tuple[Floats, Floats]:
         """Return the values of a measure then and now, for the same queries."""
@@ -267,10 +307,7 @@ class BaselineComparison:
         """Return the measure then and now, over the same queries; as recorded if the baseline has no scores per query."""
         if not self.baseline.per_query:
             return self.baseline.metrics[measure], self.evaluation.scores[measure]
-        then, now = self.values(measure, queries)
-        both = ~np.isnan(then) & ~np.isnan(now)
-        before, after = (average(Measure.parse(measure), side[both]) for side in (then, now))
-        return before, after
+        return paired_means(self.baseline.scores, self.evaluation.scores, measure, queries)
 
     def fallen(self, measure: str, queries: Sequence[str]) -> tuple[str, ...]:
         """Return the queries that lost most, most first; equal losses in order of their ids."""

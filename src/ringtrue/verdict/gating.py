@@ -14,7 +14,7 @@ from typing import Literal
 from ringtrue.golden import content_hash, parse_version, split
 from ringtrue.records import GoldenSet
 from ringtrue.run import Evaluation, Routed
-from ringtrue.verdict.baseline import check_version
+from ringtrue.verdict.baseline import baseline_of, check_version
 from ringtrue.verdict.checks import (
     BaselineComparison,
     completeness_checks,
@@ -25,6 +25,9 @@ from ringtrue.verdict.checks import (
     latency_increase_checks,
     no_baseline_checks,
     other_golden,
+    paired_means,
+    paired_queries,
+    pairing_note,
     undefined_checks,
 )
 from ringtrue.verdict.comparing import compare
@@ -51,6 +54,7 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
         checks += no_baseline_checks(whole, policy, failed=failed)
     else:
         comparison = _compared(whole, policy, baseline)
+        notes += filter(None, [pairing_note(baseline, baseline_of(whole))])
         against = BaselineComparison(whole, baseline, policy, comparison)
         checks += undefined_checks(whole, baseline, policy)
         checks += drop_checks(against, problems)
@@ -123,9 +127,19 @@ class BaselineMovement:
 
 
 def movements(old: Baseline | None, new: Baseline) -> tuple[BaselineMovement, ...]:
-    """Return what an update moves: every measure and percentile of either, in order."""
-    before = {} if old is None else {**old.metrics, **old.latency}
-    after = {**new.metrics, **new.latency}
+    """Return what an update moves: every measure and percentile of either, in order.
+
+    A measure of both is the mean over the queries that can be compared; without any, there is no old value.
+    """
+    before: dict[str, float | None] = {} if old is None else {**old.metrics, **old.latency}
+    after: dict[str, float | None] = {**new.metrics, **new.latency}
+    if old is not None and old.per_query:
+        paired = paired_queries(old, new)
+        for name in (name for name in old.metrics if name in new.metrics):
+            if paired:
+                before[name], after[name] = paired_means(old.scores, new.scores, name, paired)
+            else:
+                before[name] = None
     return tuple(BaselineMovement(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after)))
 
 
@@ -147,17 +161,24 @@ def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> 
     if old is None:
         return tuple(found)
     whole, _ = with_measures(evaluation, policy.measures)
+    new = baseline_of(whole)
     lacking = lacking_queries(whole, old)
     if lacking:
         found.append(f"{len(lacking)} queries of {old.name} are not in the run: {some(lacking)}")
-    for name in policy.measures:
-        if name in old.metrics and name in whole.metrics:
-            then, now = old.metrics[name], whole.metrics[name]
-            if upside(name) * (then - now) > EVEN:
-                found.append(f"{name} is worse than in {old.name}: {' → '.join(two(then, now))}")
-    failures = gate(evaluation, policy, baseline=old).failures
-    rules = ("slice", "latency increase")
-    return (*found, *(check.message for check in failures if check.baseline is not None and check.rule in rules))
+    if old.per_query and not paired_queries(old, new):
+        found.append(f"the run shares no query of the same text and judgments with {old.name}: whether it is worse is unknown")
+    for move in movements(old, new):
+        if move.measure not in policy.measures or move.old is None or move.new is None:
+            continue
+        if upside(move.measure) * (move.old - move.new) > EVEN:
+            found.append(f"{move.measure} is worse than in {old.name}: {' → '.join(two(move.old, move.new))}")
+    verdict = gate(evaluation, policy, baseline=old)
+    found += [
+        check.message
+        for check in verdict.failures
+        if check.baseline is not None and check.rule in ("slice", "latency increase")
+    ]
+    return tuple(found)
 
 
 def next_version(version: str, *, moved: bool) -> str:

@@ -33,6 +33,10 @@ _RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
 }
 
 
+class UsualFloor(float):
+    """A floor that no user wrote: if the judgments cannot reach it, it decides nothing."""
+
+
 @dataclass(frozen=True)
 class Policy:
     """The rules of a gate. Names of measures are kept in their one canonical form.
@@ -43,7 +47,11 @@ class Policy:
     Raises InputError for a value that is out of range, and for a name that does not exist, with the nearest that does.
     """
 
-    floors: Mapping[str, float] = field(default_factory=lambda: {"R@5": 0.80, "P(rel=2)@5": 0.60, "RR": 0.70, "nDCG@5": 0.75})
+    floors: Mapping[str, float] = field(
+        default_factory=lambda: {
+            "R@5": UsualFloor(0.80), "P(rel=2)@5": UsualFloor(0.60), "RR": UsualFloor(0.70), "nDCG@5": UsualFloor(0.75),
+        }
+    )  # fmt: skip
     """Lowest mean of each measure; of a measure where lower is better, the highest."""
     latency: Mapping[str, float] = field(default_factory=lambda: {"p50": 200.0, "p95": 500.0, "p99": 1000.0})
     """Highest milliseconds of each percentile."""
@@ -206,7 +214,7 @@ def _percentile(name: str, place: str) -> str:
 def _number(value: Any, place: str, *, infinite: bool = False) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or (math.isinf(value) > infinite):
         raise InputError(f"{place} = {value!r} is no number; write one such as 0.05")
-    return float(value)
+    return value if isinstance(value, float) else float(value)
 
 
 def _milliseconds(value: Any, place: str) -> float:
@@ -366,6 +374,8 @@ class Baseline:
     """Milliseconds of every pass over the queries after the first, by query."""
     rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     """The first ten documents by query, to say what was lost."""
+    judged: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """A hash of every query's text and judgments: what changed in the golden set since, and what can still be compared."""
     workers: int = 1
     """Questions asked at once when the latencies were measured."""
     reason: str = ""

@@ -69,11 +69,6 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         query(expected_results={"relevant_entitys": ["e1"]}),
         ["'relevant_entitys'", "did you mean 'relevant_entities'?"],
     ),
-    "listed twice": (
-        "a.json",
-        query(expected_results={"relevant_entities": ["e1", "e1"]}),
-        ["relevant_entities[1]", "'e1' twice", "keep one"],
-    ),
     "duplicate query id": (
         "a.json",
         dataset(queries=2 * [{"query_id": "q1", "query_text": "ask", "expected_results": {}}]),

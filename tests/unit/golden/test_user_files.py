@@ -269,6 +269,67 @@ def test_a_misspelt_word_of_the_agent_memory_format_is_named(put: Put, change: d
     assert says in found
 
 
+MEMORY_LINE = {"query": "how are sessions signed", "expected_relevant": ["a.json"]}
+
+
+def judged_by(source: str) -> dict[str, Any]:
+    return {
+        "queries": [{"query_id": "q1", "query_text": "pool", "relevant_docs": [{"doc_id": "d1", "grade": 3, "source": source}]}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("t.json", {"queries": [TEST_SET | {"category": "cold-strat"}]}, "'cold-strat' is not a known category"),
+        ("t.json", judged_by("manul"), "'manul' is not a known source; did you mean 'manual'"),
+        ("t.csv", "query_id,query_text,doc_id,grade,source\nq1,pool,d1,3,manul\n", "'manul' is not a known source"),
+        ("q.jsonl", MEMORY_LINE | {"judgmentSource": "manul"}, "'manul' is not a known source; did you mean 'manual'"),
+        ("q.jsonl", MEMORY_LINE | {"category": "cold-strat"}, "did you mean 'cold-start'"),
+        ("q.jsonl", MEMORY_LINE | {"intent": "find_decison"}, "did you mean 'find_decision'"),
+        ("q.jsonl", MEMORY_LINE | {"judgementSource": "manual"}, "'judgementSource' is not known; did you mean"),
+        ("q.jsonl", MEMORY_LINE | {"catgory": "edge-case"}, "the field 'catgory' is not known; did you mean 'category'"),
+        ("q.jsonl", MEMORY_LINE | {"Intent": "x"}, "the field 'Intent' is not known; did you mean 'intent'"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_word_of_other_formats_is_named_too(put: Put, name: str, content: Any, says: str) -> None:
+    with pytest.raises(InputError) as problem:
+        load(put(name, content if isinstance(content, str) else json.dumps(content)))
+    assert says in str(problem.value)
+
+
+def test_words_of_ones_own_and_those_of_the_agent_memory_are_free_in_a_test_set(put: Put) -> None:
+    for source in ("bootstrapped", "validated", "crowd"):
+        assert load(put("t.json", json.dumps(judged_by(source)))).judgments[0].source == source
+    assert load(put("c.json", json.dumps({"queries": [TEST_SET | {"category": "SUPPORT"}]})))
+
+
+def test_a_question_that_expects_no_memory_is_negative(put: Put, tmp_path: Path) -> None:
+    lines = [
+        MEMORY_LINE,
+        {"query": "quantum", "expected_relevant": [], "expected_irrelevant": []},
+        {"query": "later", "expected_relevant": [], "negative": False},
+    ]
+    golden = load(put("q.jsonl", "\n".join(map(json.dumps, lines))))
+    assert [query.negative for query in golden.queries] == [False, True, False]
+    save(golden, tmp_path / "again.jsonl", format="memory-bench")
+    assert [query.negative for query in load(tmp_path / "again.jsonl").queries] == [False, True, False]
+
+
+def test_a_judgment_repeated_with_the_same_grade_counts_once_and_is_noted(put: Put) -> None:
+    rows = "query_id,query_text,doc_id,grade\nq1,pool,d1,3\nq1,pool,d1,3\n"
+    found = validate_file(put("t.csv", rows))
+    assert not [problem for problem in found.problems if problem.rule == "readable" and problem.severity == "error"]
+    assert len(load(put("t.csv", rows)).judgments) == 1
+    with pytest.raises(InputError, match="twice, as 2 and as 3; keep one of the two"):
+        load(put("t.csv", rows.replace("d1,3\n", "d1,2\n", 1)))
+
+
+def test_a_table_with_a_header_alone_is_refused(put: Put) -> None:
+    with pytest.raises(InputError, match="holds no row below its header; write one for each judgment"):
+        load(put("t.csv", "query_id,query_text,doc_id,grade\n"))
+
+
 def test_an_intent_of_ones_own_is_free(put: Put) -> None:
     assert load(put("q.jsonl", json.dumps(AGENT_MEMORY | {"intent": "book_room"}))).queries[0].metadata["intent"] == "book_room"
 

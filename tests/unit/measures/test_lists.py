@@ -199,6 +199,15 @@ class TestTopChunk:
         scores = score(run, {query: {"d1": 1} for query in run}, ["Top1Chunk"], facts=self.FACTS)
         assert np.isnan(scores.of("Top1Chunk")).all()
 
+    @pytest.mark.parametrize(("chunk", "expected"), [("c7", [1.0, 0.0]), (None, [math.nan, math.nan])])
+    def test_a_declared_chunk_with_the_id_of_a_document_does_not_turn_documents_into_chunks(
+        self, chunk: str | None, expected: list[float]
+    ) -> None:
+        facts = Facts(queries={"q1": {"top_1_chunk": "c7"}, "q2": {"top_1_chunk": "d2"}})
+        run = [Ranking("q1", (Hit("d1", chunk=chunk),)), Ranking("q2", (Hit("d2", chunk=chunk),))]
+        scores = score(run, {"q1": {"d1": 1}, "q2": {"d2": 1}}, ["Top1Chunk"], facts=facts)
+        assert np.array_equal(scores.of("Top1Chunk"), expected, equal_nan=True)
+
     def test_a_first_hit_without_a_chunk_has_no_value_among_others_that_have_one(self) -> None:
         run = [Ranking("q1", (Hit("d1", chunk="d1#2"),)), Ranking("q2", (Hit("d1"),))]
         scores = score(run, {one.query_id: {"d1": 1} for one in run}, ["Top1Chunk"], facts=self.FACTS)

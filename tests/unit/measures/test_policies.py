@@ -292,7 +292,10 @@ class TestMissingAndIgnored:
         assert scores["RR"] == 0.5
         assert scores["NumQ"] == 2
         assert scores.query_ids == ("q1", "q2")
-        assert scores.counted.missing == ()
+        assert scores.counted.missing == ("q3",)
+        assert scores.counted.notes() == [
+            "1 judged query is missing from the run: q3; -c (average_over='judged' in Python) counts it as 0"
+        ]
         assert scores.counted.average_over == "common"
 
     def test_m3_a_run_that_shares_no_query_with_the_judgments_has_no_score(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ringtrue.errors import InputError
@@ -53,6 +55,9 @@ def test_m9_what_a_set_does_not_tell_is_left_out(memory_bench: GoldenSet) -> Non
     (row,) = bench(memory_bench, [SHIPPED])
     assert "ChainCompleteness@10" not in row.measures
     assert "session lift" not in row.measures
+    positive = replace(memory_bench, queries=tuple(query for query in memory_bench.queries if not query.negative))
+    (row,) = bench(positive, [SHIPPED])
+    assert not {"abstention F1", "off-topic silent"} & row.measures.keys()
 
 
 def test_a10_a_set_without_memories_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,7 @@ def test_trap_11_ids_of_another_kind_are_no_dead_search(golden: GoldenSet, name:
     [
         "mem:{}", "docs/{}.md", "a/b/{}", "golden:beir:{}", "{}#3", "{}-chunk-2", "{}.txt", "00{}", "{}_chunk_3", "{}::3",
         "{}:chunk:0", "kb/{}/3", "docs/{}.md#2", "{}-chunk-3-of-9", "{} (3)", "chunk-7-{}", "{}:0:512", "{}::intro::2",
+        "{}_9f3ab27c", "{}-550e8400-e29b-41d4-a716-446655440000",
     ],
 )  # fmt: skip
 def test_trap_11_the_cure_names_a_pattern_that_works(golden: GoldenSet, form: str) -> None:
@@ -114,6 +116,27 @@ def test_a_pattern_is_not_offered_if_it_would_change_ids_that_are_right(golden: 
     message = refused(search, golden)
     assert "make the search return document ids only; a pattern for these would also change ids that are correct" in message
     assert "--id-pattern" not in message
+
+
+def random_chunks(doc_id: str) -> str:
+    return f"{doc_id}_{random.Random(doc_id).getrandbits(64):x}"
+
+
+def test_chunk_ids_that_end_in_random_digits_get_a_pattern_for_all_of_them(golden: GoldenSet) -> None:
+    search = answering(golden, random_chunks)
+    pattern = refused(search, golden).split("--id-pattern '")[1].split("'")[0]
+    assert evaluate(search, golden, measures=["RR"], ids=pattern).metrics == {"RR": 1.0}
+
+
+def test_a_pattern_for_few_of_the_ids_is_not_offered_and_gives_no_number(golden: GoldenSet) -> None:
+    names = {document.doc_id: f"entity-{n}-x" for n, document in enumerate(golden.documents)} | {"pool": "entity-1"}
+    judged = tuple(replace(one, doc_id=names[one.doc_id]) for one in golden.judgments)
+    golden = replace(golden, documents=(), judgments=judged)
+    search = answering(golden, lambda doc_id: f"{doc_id}7")
+    assert "map them with --id-pattern 'REGEX'" in refused(search, golden)
+    for pattern in (r"^(.+?)-x\d+$", r"^(entity-2-x)7$"):
+        with pytest.raises(CannotDecide, match=r"--id-pattern .* changes \d+ of \d+ returned ids, such as 'entity"):
+            evaluate(search, golden, measures=["RR"], ids=pattern)
 
 
 def test_where_no_pattern_fits_the_option_is_named_all_the_same(golden: GoldenSet) -> None:

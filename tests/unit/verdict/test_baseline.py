@@ -11,8 +11,17 @@ import pytest
 
 from made import answers, evaluation, golden_set
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.records import Ranking
-from ringtrue.verdict import Policy, baseline_from, baseline_of, baseline_record, read_baseline, write_baseline
+from ringtrue.records import GoldenSet, Ranking
+from ringtrue.verdict import (
+    Policy,
+    baseline_from,
+    baseline_of,
+    baseline_record,
+    gate,
+    pairing_note,
+    read_baseline,
+    write_baseline,
+)
 from ringtrue.verdict.gating import has_moved, movements, next_version, objections
 
 PLAIN = {
@@ -205,6 +214,66 @@ def test_b1_failed_and_missing_queries_are_objections() -> None:
     few = replace(few, judgments=tuple(one for one in golden.judgments if one.query_id in kept))
     found = objections(evaluation(few, rankings[:50]), baseline_of(evaluation(golden, rankings)), Policy())
     assert found[0] == "10 queries of baseline 1.0.0 are not in the run: q050, q051, q052, q053, q054 …"
+
+
+class TestAnotherGoldenSet:
+    """ "Worse" is meant over the questions of both sets that did not change."""
+
+    golden = golden_set(40)
+    policy = Policy(latency_increase=math.inf)
+
+    def part(self, first: int, last: int) -> GoldenSet:
+        queries = self.golden.queries[first:last]
+        kept = {query.query_id for query in queries}
+        judgments = tuple(one for one in self.golden.judgments if one.query_id in kept)
+        return replace(self.golden, queries=queries, judgments=judgments)
+
+    def test_easy_questions_that_were_added_hide_no_regression(self) -> None:
+        good = answers(self.golden, skill=0.9)
+        worse = [*answers(self.golden, skill=0.6)[:20], *answers(self.golden, skill=1.0)[20:]]
+        old, whole = baseline_of(evaluation(self.part(0, 20), good[:20])), evaluation(self.golden, worse)
+        assert any(text.startswith("R@5 is worse than in baseline 1.0.0") for text in objections(whole, old, self.policy))
+        assert pairing_note(old, baseline_of(whole)) == (
+            "the golden set changed since baseline 1.0.0; compared over 20 of the 20 queries of baseline 1.0.0: "
+            "those in both sets, unchanged"
+        )
+
+    def test_a_hard_question_that_was_added_makes_no_unchanged_search_worse(self) -> None:
+        found = [*answers(self.part(0, 39)), Ranking("q039", ())]
+        old = baseline_of(evaluation(self.part(0, 39), found[:39]))
+        whole = evaluation(self.golden, found)
+        assert objections(whole, old, self.policy) == ()
+        assert {move.measure: move.change for move in movements(old, baseline_of(whole))}["R@5"] == 0
+
+    def test_a_question_whose_judgments_changed_takes_no_part(self) -> None:
+        found = answers(self.golden)
+        old = baseline_of(evaluation(self.golden, found))
+        judged = tuple(replace(one, grade=0) if one.query_id == "q000" else one for one in self.golden.judgments)
+        new = baseline_of(evaluation(replace(self.golden, judgments=judged), found))
+        assert "compared over 39 of the 40 queries" in pairing_note(old, new)
+        assert {move.measure: move.change for move in movements(old, new)}["R@5"] == 0
+
+    def test_without_a_shared_question_only_force_accepts(self) -> None:
+        old = baseline_of(evaluation(self.part(0, 20)))
+        whole = evaluation(self.part(20, 40))
+        assert (
+            "the run shares no query of the same text and judgments with baseline 1.0.0"
+            in objections(whole, old, self.policy)[1]
+        )
+        assert all(move.old is None for move in movements(old, baseline_of(whole)) if move.measure == "R@5")
+
+
+def test_gate_and_update_compare_the_answered_queries_and_say_so() -> None:
+    golden = golden_set()
+    rankings = answers(golden)
+    old = baseline_of(evaluation(golden, rankings))
+    best = max(old.per_query, key=lambda query: old.per_query[query]["R@5"])
+    failed = [replace(one, hits=(), error="timed out") if one.query_id == best else one for one in rankings]
+    whole = evaluation(golden, failed)
+    found = objections(whole, old, Policy(latency_increase=math.inf))
+    assert found == (f"1 queries got no answer: {best}",)
+    verdict = gate(whole, Policy(), baseline=old)
+    assert any(note.startswith("compared over 59 of the 60 queries of baseline 1.0.0") for note in verdict.notes)
 
 
 def test_b1_a_baseline_and_its_json_object_say_the_same(file) -> None:

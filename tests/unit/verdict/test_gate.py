@@ -103,12 +103,28 @@ def test_b2_exactly_the_floor_passes_however_it_is_rounded() -> None:
 
 def test_trap_41_a_floor_that_the_judgments_make_unreachable_is_undecided_and_names_what_is_reachable() -> None:
     golden = golden_set(relevant=2)
-    verdict = gate(evaluation(golden, perfect(golden)), ALONE)
+    written = {measure: float(floor) for measure, floor in ALONE.floors.items()}
+    verdict = gate(evaluation(golden, perfect(golden)), replace(ALONE, floors=written))
     found = check_of(verdict, "P(rel=2)@5", "floor")
     assert (verdict.word, verdict.exit_code) == ("undecided", 3)
     assert found.status == "undecided"
     assert "cannot reach its floor of 0.6000: the judgments allow at most 0.4000" in found.message
     assert [one.status for one in verdict.checks if one is not found].count("pass") == 6
+
+
+def test_a_default_floor_that_the_judgments_cannot_reach_decides_nothing() -> None:
+    golden = golden_set()
+    golden = replace(golden, judgments=tuple(replace(one, grade=1) for one in golden.judgments))
+    found = evaluation(golden, answers(golden, skill=1.0))
+    for policy in (Policy(), Policy.of({"max_drop": 0.1}), Policy().with_floors(["RR=0.5"])):
+        verdict = gate(found, replace(policy, require_baseline=False))
+        (check,) = (one for one in verdict.checks if one.measure == "P(rel=2)@5")
+        assert (verdict.word, check.status) == ("pass", "advisory")
+        assert check.message.startswith(
+            "P(rel=2)@5 cannot reach the default floor of 0.6000: the judgments allow at most 0.0000"
+        )
+    written = Policy.of({"floors": {"P(rel=2)@5": 0.6}, "require_baseline": False})
+    assert gate(found, written).word == "undecided"
 
 
 def test_the_reachable_maximum_is_that_of_the_best_possible_answers() -> None:

@@ -93,7 +93,7 @@ def _read_dataset_query(record: Record, place: Place, header: Header, draft: Dra
         source = None
         if doc_id in details:
             of_details = here.at("judgment_details").at(doc_id)
-            source = fields.optional_text(details[doc_id], "source", of_details)
+            source = fields.source_of(details[doc_id], "source", of_details)
             facts = fields.facts_of(details[doc_id], ("source",), of_details) | facts
         value = labels.get(doc_id, _unlabelled(header.golden.scale))
         draft.add_judgment(Judgment(query.query_id, doc_id, value, source, facts), at)
@@ -150,7 +150,7 @@ def _dataset_row(query: Query, judgments: list[Judgment], golden: GoldenSet) -> 
 # ── test-set ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TEST_STRUCTURE = ("corpus", "queries")
-TEST_QUERY = QueryFields("query_id", "query_text", ("relevant_docs",), named=("query_type", "category"))
+TEST_QUERY = QueryFields("query_id", "query_text", ("relevant_docs",), named=("query_type", "category", "intent"))
 JUDGMENT = ("doc_id", "grade", "source")
 LISTS = ("relevant_docs", "relevant")
 _QUERY_NAMES = {"query_id": ("id",), "query_text": ("query",), LISTS[0]: LISTS[1:]}
@@ -214,6 +214,7 @@ def _read_test_query(record: Record, place: Place, draft: Draft, relevant: int) 
     given = {key: fields.plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
     # A query without an id is known by its words, so that the same words are the same query in every file.
     query = TEST_QUERY.read(given, place, default_id=given.get("query_text"))
+    fields.check_kind(given, place)
     draft.add_query(query, place)
     if isinstance(listed, dict):
         record = record | {"relevant_docs": [{"doc_id": doc_id, "grade": value} for doc_id, value in listed.items()]}
@@ -222,7 +223,7 @@ def _read_test_query(record: Record, place: Place, draft: Draft, relevant: int) 
         with draft.complaints.about(here):
             judgment = _named(fields.plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
             details = fields.facts_of(judgment, JUDGMENT, here)
-            source = fields.optional_text(judgment, "source", here)
+            source = fields.source_of(judgment, "source", here)
             draft.listed(here, graded="grade" in judgment)
             value = fields.grade_of(judgment, "grade", here) if "grade" in judgment else relevant
             draft.add_judgment(Judgment(query.query_id, fields.id_of(judgment, "doc_id", here), value, source, details), here)

@@ -19,6 +19,7 @@ from typing import Any
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats import Located, Place, field_of, json_records, required
 from ringtrue.ids import id_text
+from ringtrue.memory.hook.intents import INTENTS
 from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 
 Record = dict[str, Any]
@@ -26,6 +27,12 @@ METADATA = "metadata"
 NEGATIVE = "negative"
 SOURCES = ("bootstrap", *sorted(HUMAN_SOURCES), "citation", "implicit", "synthetic")
 """Who made a judgment, in the words that mean something here; other words are allowed, misspelt ones are not."""
+_AGENT_SOURCES = ("bootstrapped", "validated")
+CATEGORIES = (
+    "trigger-match", "semantic-search", "causal-query", "cross-folder", "intent-specific", "cold-start", "multi-concept",
+    "edge-case",
+)  # fmt: skip
+"""Kinds of queries of an agent's memory."""
 _ALIKE = 0.8
 
 
@@ -207,11 +214,18 @@ def grade_of(record: Mapping[str, Any], name: str, place: Place) -> int:
 
 
 def source_of(record: Mapping[str, Any], name: str, place: Place) -> str | None:
-    """Return a field that says who judged; raises InputError for a word that is nearly, but not exactly, one of ``SOURCES``."""
-    source = optional_text(record, name, place)
+    """Return a field that says who judged; raises InputError for a word that is nearly, but not exactly, a known one."""
     # 'chiar' must not make a row that a person confirmed look like one that nobody did.
-    check_spelling(source, SOURCES, "source", place.at(name))
+    source = optional_text(record, name, place)
+    check_spelling(source, (*SOURCES, *_AGENT_SOURCES), "source", place.at(name))
     return source
+
+
+def check_kind(record: Mapping[str, Any], place: Place) -> None:
+    """Raise InputError for a category or an intent of a query that is nearly, but not exactly, a known one."""
+    for name, known in (("category", CATEGORIES), ("intent", INTENTS)):
+        word = record.get(name)
+        check_spelling(word if isinstance(word, str) else None, known, name, place.at(name))
 
 
 def check_spelling(word: str | None, known: Collection[str], what: str, place: Place) -> None:
@@ -393,6 +407,7 @@ class Draft:
     """Where documents lie that are files: document id → path below the folder of the corpus."""
     position: int = 0
     """The number of the query that is being read, from 1."""
+    _repeated: list[str] = field(default_factory=list)
     _listed: dict[bool, Place] = field(default_factory=dict)
     """Where the first document with a grade (True) and the first without one (False) stood."""
     _places: dict[tuple[str, str], Place] = field(default_factory=dict)
@@ -414,9 +429,11 @@ class Draft:
             raise place.error(f"the id '{passage.doc_id}' stands for another passage too", "give each passage its own id")
 
     def add_judgment(self, judgment: Judgment, place: Place) -> None:
-        """Keep a judgment; raises InputError when the pair was judged before."""
+        """Keep a judgment; raises InputError when the pair was judged before, with another grade."""
         known = self.judgments.setdefault((judgment.query_id, judgment.doc_id), judgment)
-        if known is not judgment:
+        if known is not judgment and known.grade == judgment.grade:
+            self._repeated.append(f"document '{judgment.doc_id}' of query '{judgment.query_id}' at {place}")
+        elif known is not judgment:
             grades = f"as {known.grade} and as {judgment.grade}"
             problem = f"query '{judgment.query_id}' judges document '{judgment.doc_id}' twice, {grades}"
             raise place.error(problem, "keep one of the two")
@@ -457,6 +474,11 @@ class Draft:
 
     def finish(self, header: Header) -> GoldenSet:
         """Return the set that was read."""
+        if self._repeated:
+            first = f"such as {self._repeated[0]}"
+            self.complaints.notes.append(
+                f"{len(self._repeated)} judgments are repeated with the same grade and count once, {first}"
+            )
         judgments = tuple(self.judgments.values())
         if header.source is not None:
             judgments = tuple(one if one.source is not None else replace(one, source=header.source) for one in judgments)

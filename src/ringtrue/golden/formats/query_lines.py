@@ -20,7 +20,6 @@ from ringtrue.golden.formats import fields
 from ringtrue.golden.formats.fields import Draft, QueryFields, Record
 from ringtrue.golden.formats.folders import Layout, judged, read_documents, write_json, write_json_lines
 from ringtrue.memory.hook.files import category_of_folder, scan
-from ringtrue.memory.hook.intents import INTENTS
 from ringtrue.memory.hook.memory import BODY_FIELDS, body_of
 from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, GoldenSet, Judgment
@@ -73,7 +72,9 @@ GOLD_JSONL = Layout("gold-jsonl", "known-item", _read_gold_query, _gold_rows, qu
 # ── memory-bench ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"
-BENCH_QUERY = QueryFields("query_id", "query", (RELEVANT, IRRELEVANT), named=("transcript_context", "dimension", "pair"))
+BENCH_QUERY = QueryFields("query_id", "query", (RELEVANT, IRRELEVANT), named=(
+    "transcript_context", "dimension", "pair", "category", "intent", "judgmentSource",
+))  # fmt: skip
 MEMORY = ("id", "title", "tags")
 MEMORY_FACTS = (
     "schema_version", "category", "created_at", "updated_at", "related_files", "confidence", "record_status",
@@ -116,8 +117,10 @@ def _read_bench_query(record: Record, place: Place, draft: Draft, listed: int) -
     # The format's first users wrote no ids; the position is the only name such a query has.
     query = BENCH_QUERY.read(record, place, default_id=f"q{draft.position:03d}")
     field_of(record, "transcript_context", list, place, default=[])
+    fields.check_kind(record, place)
+    fields.source_of(record, "judgmentSource", place)
     expected, forbidden = fields.ids_of(record, RELEVANT, place), fields.ids_of(record, IRRELEVANT, place, default=[])
-    draft.add_query(query, place)
+    draft.add_query(replace(query, negative=record.get(fields.NEGATIVE, not expected)), place)
     for name, paths, grade, facts in ((RELEVANT, expected, listed, {}), (IRRELEVANT, forbidden, 0, {FORBIDDEN: True})):
         for index, path in enumerate(paths):
             here = place.at(name).at(index)
@@ -152,7 +155,9 @@ def _bench_rows(golden: GoldenSet) -> Iterator[Record]:
     for query, mine in judged(golden):
         # A tangential memory is neither expected nor forbidden, and this format has no third list.
         expected = paths([judgment for judgment in mine if judgment.grade >= golden.relevance_threshold])
-        yield BENCH_QUERY.write(query) | {RELEVANT: expected, IRRELEVANT: paths([one for one in mine if one.grade <= 0])}
+        row = BENCH_QUERY.write(query) | {RELEVANT: expected, IRRELEVANT: paths([one for one in mine if one.grade <= 0])}
+        # An empty list alone means that nothing answers the query.
+        yield row if expected or query.negative else row | {fields.NEGATIVE: False}
 
 
 def _category(document: Document) -> str:
@@ -194,10 +199,6 @@ MEMORY_BENCH = Layout(
 
 SOURCE = "judgmentSource"
 JUDGED_BY = ("manual", "implicit", "bootstrapped", "validated", *fields.SOURCES)
-CATEGORIES = (
-    "trigger-match", "semantic-search", "causal-query", "cross-folder", "intent-specific", "cold-start", "multi-concept",
-    "edge-case",
-)  # fmt: skip
 AGENT_QUERY = QueryFields(
     "queryId",
     "query",
@@ -222,11 +223,12 @@ def _read_numbered_memories(path: Path, draft: Draft) -> None:
 def _read_agent_query(record: Record, place: Place, draft: Draft, listed: int) -> None:
     query = AGENT_QUERY.read(record, place)
     facts = _memory_ids(dict(query.metadata), _as_text)
-    for name, words in ((SOURCE, JUDGED_BY), ("category", CATEGORIES)):
+    for name, words in ((SOURCE, JUDGED_BY), ("category", fields.CATEGORIES)):
         word = fields.optional_text(record, name, place)
         if word is not None:
             fields.legal(word, words, name, place.at(name))
-    fields.check_spelling(fields.optional_text(record, "intent", place), INTENTS, "intent", place.at("intent"))
+    fields.optional_text(record, "intent", place)
+    fields.check_kind(record, place)
     source = record.get(SOURCE)
     rows = field_of(record, "judgments", list, place)
     if source is not None and not rows:
@@ -235,7 +237,7 @@ def _read_agent_query(record: Record, place: Place, draft: Draft, listed: int) -
     for here, row in fields.objects(rows, place.at("judgments"), draft.complaints):
         with draft.complaints.about(here):
             details = fields.facts_of(row, AGENT_JUDGMENT, here, named=AGENT_JUDGMENT_FACTS)
-            own = fields.optional_text({"source": source} | row, "source", here)
+            own = fields.source_of({"source": source} | row, "source", here)
             grade = fields.grade_of(row, "relevance", here)
             draft.add_judgment(Judgment(query.query_id, fields.id_of(row, "memoryId", here), grade, own, details), here)
 
@@ -266,7 +268,7 @@ def _agent_rows(golden: GoldenSet) -> Iterator[Record]:
         if not mine and isinstance(facts.get(SOURCE), str):
             source = facts.pop(SOURCE)
         # What a query is called elsewhere is kept where no reader takes it for one of this format's categories.
-        own = "category" not in facts or facts["category"] in CATEGORIES
+        own = "category" not in facts or facts["category"] in fields.CATEGORIES
         own_fields = AGENT_QUERY if own else replace(AGENT_QUERY, others=(*AGENT_QUERY.others, "category"))
         with_source = source is None and shared != {None}
         rows = [

@@ -62,6 +62,8 @@ Columns = Mapping[str, str]
 def read(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
     """Return the set in a Parquet file, or in one separated by commas, tabs or semicolons."""
     rows = list((_parquet_rows if is_parquet(path) else _csv_rows)(path, complaints, columns or {}))
+    if not rows:
+        raise InputError(f"{path}: holds no row below its header; write one for each judgment: query_id, doc_id, grade")
     if not any("query_id" in row for _, row in rows):
         rows = [(place, {"query_id": row["query_text"], **row} if "query_text" in row else row) for place, row in rows]
     records = [record for _, record in rows]
@@ -222,7 +224,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
     doc_id = fields.as_id(record["doc_id"], place.at("doc_id"))
     details = {name.removeprefix(OF_JUDGMENT): value for name, value in record.items() if name.startswith(OF_JUDGMENT)}
     details |= {name: value for name, value in record.items() if _is_fact(name) and name not in per_query}
-    source = field_of(record, "source", str, place, default="") or None
+    source = fields.source_of(record, "source", place) or None
     draft.listed(place, graded=record["grade"] is not None)
     value = RELEVANT if record["grade"] is None else _grade(record["grade"], place.at("grade"))
     draft.add_judgment(Judgment(query_id, doc_id, value, source, details), place)

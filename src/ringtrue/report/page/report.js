@@ -56,7 +56,7 @@
     }
     const value = query[NOW][measure];
     if (value === null) return ["plain", "—", "unknown"];
-    return value === 0 && direction(measure) > 0 ? ["bad", "○", "nothing found"] : ["plain", "●", "answered"];
+    return value === 0 && direction(measure) > 0 ? ["bad", "○", "none relevant found"] : ["plain", "●", "answered"];
   }
   const mark = ([name, glyph, word]) =>
     make("span", { class: `mark ${name}` }, make("span", { class: "glyph", "aria-hidden": "true" }, glyph), word);
@@ -184,7 +184,7 @@
   const table = $("table"), body = $("rows"), search = $("search"), only = $("only");
   const columns = table.querySelectorAll('[data-sort^="m"]:not([data-sort="ms"])').length;
   const filters = [...document.querySelectorAll("#controls select[data-field]")];
-  const STATES = ["failed", "worse", "nothing found", "unknown", "same", "answered", "better"];
+  const STATES = ["failed", "worse", "none relevant found", "unknown", "same", "answered", "better"];
   let haystack = null;
   for (const select of filters) {
     const names = data.values[select.dataset.field].map((value, code) => [value, code]).sort((one, two) => one[0].localeCompare(two[0]));
@@ -208,7 +208,7 @@
       const query = queries[index];
       if (wanted.some(([field, code]) => query[SLICES][field] !== code)) continue;
       if (words.length && !words.every((word) => haystack[index].includes(word))) continue;
-      if (only.checked && !["worse", "failed", "nothing found"].includes(status(query)[2])) continue;
+      if (only.checked && !["worse", "failed", "none relevant found"].includes(status(query)[2])) continue;
       rows.push([value(query), index]);
     }
     const compare = sort.key === "id" || sort.key === "slice" ? natural : (one, two) => one - two, turn = sort.up ? 1 : -1;

@@ -280,7 +280,7 @@ def _status(error: str | None, value: float | None, delta: float, *, compared: b
         return ("good", "▲", "better") if delta * better > 0 else ("bad", "▼", "worse")
     if value is None:
         return "plain", "—", "unknown"
-    return ("bad", "○", "nothing found") if value == 0 and better > 0 else ("plain", "●", "answered")
+    return ("bad", "○", "none relevant found") if value == 0 and better > 0 else ("plain", "●", "answered")
 
 
 def slices(sides: Sides) -> list[Mapping[str, Any]]:
