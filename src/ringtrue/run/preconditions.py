@@ -200,7 +200,8 @@ def _mapping(ids: Mapping[str, str], golden: GoldenSet) -> Checked | None:
         return None
     parents = set(made.values())
     known = parents & universe
-    if 4 * len(made) >= len(ids) and 4 * len(known) >= min(len(judged), len(parents)):
+    # A poor search finds few judged documents, too; three that fit are hardly chance.
+    if 4 * len(made) >= len(ids) and (len(known) >= 3 or 4 * len(known) >= min(len(judged), len(parents))):
         return None
     first = next(iter(made))
     problem = (
