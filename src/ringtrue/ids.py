@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, TypeVar
-
-import numpy as np
 
 from ringtrue.errors import InputError
 
@@ -18,7 +17,7 @@ def id_text(value: Any) -> Any:
     >>> id_text(12), id_text("d12")
     ('12', 'd12')
     """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    whole = type(value) is not str and isinstance(value, Integral) and not isinstance(value, bool)  # numpy's are Integral, too
     return str(int(value)) if whole else value
 
 
@@ -28,6 +27,11 @@ def keep_as_text(record: object, *names: str) -> None:
         value = getattr(record, name)
         if type(value) is not str:
             object.__setattr__(record, name, id_text(value))
+
+
+def ids_as_text(ids: Any) -> Any:
+    """Return a tuple or list of ids with whole numbers as text; anything else as it is."""
+    return tuple(map(id_text, ids)) if isinstance(ids, tuple | list) and not set(map(type, ids)) <= {str} else ids
 
 
 def check_id(value: object, what: str, beside: object = None) -> str:

@@ -22,6 +22,7 @@ from ringtrue.answers import (
     Status,
 )
 from ringtrue.errors import InputError
+from ringtrue.ids import ids_as_text, keep_as_text
 
 
 def timestamp(moment: datetime | str) -> str:
@@ -72,6 +73,13 @@ class LoggedQuery(SearchFacts):
 
     project: str = DEFAULT_PROJECT
 
+    def __post_init__(self) -> None:
+        keep_as_text(self, "query_id", "session_id", "user_id", "trace_id", "prompt_id")
+        object.__setattr__(self, "result_ids", ids_as_text(self.result_ids))
+        if self.channel_contributions and isinstance(self.channel_contributions, Mapping):
+            channels = {name: ids_as_text(ids) for name, ids in self.channel_contributions.items()}
+            object.__setattr__(self, "channel_contributions", channels)
+
     @property
     def result_count(self) -> int | None:
         """How many results the search had; None if that is unknown, as for an imported list of queries."""
@@ -83,6 +91,9 @@ class FeedbackEvent(Event):
     """Something that a person or an agent did with a result (table eval_feedback; its column memory_id is ``item_id``)."""
 
     project: str = DEFAULT_PROJECT
+
+    def __post_init__(self) -> None:
+        keep_as_text(self, "event_id", "session_id", "query_id", "item_id", "user_id")
 
 
 @dataclass(frozen=True, slots=True)
