@@ -21,7 +21,7 @@ from ringtrue.log.figures import living, losses
 from ringtrue.log.query_log import log_folder
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
-from ringtrue.rollout.evidence import shadow_of, shadowed
+from ringtrue.rollout.evidence import is_stopped, shadow_of, shadowed
 from ringtrue.rollout.graduate import FAILURE_SHARE, MISSING_SHARE
 from ringtrue.store import DEFAULT_PROJECT, StoredResult
 
@@ -250,10 +250,14 @@ def _evaluation(results: list[StoredResult]) -> HealthPart:
         shown.append(f"{measure} {value:.4f}" + ("" if math.isnan(low + high) else f" [{low:.4f}, {high:.4f}]"))
     figures = {
         "run_id": newest.run_id, "at": newest.created_at, "retriever": newest.retriever, "golden": newest.golden,
-        "queries": newest.query_count,
+        "queries": newest.query_count, "unanswered": newest.unanswered,
         "metrics": dict(newest.metrics), "intervals": {name: list(pair) for name, pair in newest.intervals.items()},
     }  # fmt: skip
-    return HealthPart("evaluation", "ok", f"{', '.join(shown)}{_of(newest)} at {newest.created_at}", figures)
+    gaps = ""
+    if newest.unanswered:
+        gaps = f"; {newest.unanswered} of {newest.query_count + newest.unanswered} queries were not answered and are left out"
+    state: PartState = "unknown" if gaps else "ok"
+    return HealthPart("evaluation", state, f"{', '.join(shown)}{_of(newest)} at {newest.created_at}{gaps}", figures)
 
 
 def _of(row: StoredResult) -> str:
@@ -301,7 +305,8 @@ def _shadow(store: Store, project: str, now: datetime) -> HealthPart:
         if known:
             return flag.shadow and flag.state in ("running", "paused")
         # Without a flag only its newest runs tell that a live shadow still runs.
-        return bool(store.shadow_runs(feature_id=flag.name, project=project, since=now - RECENT, limit=1))
+        recent = store.shadow_runs(feature_id=flag.name, project=project, since=now - RECENT, limit=1)
+        return bool(recent) and not is_stopped(store, flag.name, project=project)
 
     running = [flag for flag, known in shadowed(store, project=project) if runs(flag, known)]
     if not running:

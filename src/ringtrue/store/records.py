@@ -126,6 +126,7 @@ class StoredResult:
     gate: str | None = None
     """pass, fail or undecided, if it was gated."""
     per_query: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By query and measure; nothing for a query that was asked and not answered."""
     # The columns below are known whatever measures were asked for, or None.
     mrr_at_5: float | None = None
     mrr_at_10: float | None = None
@@ -144,6 +145,11 @@ class StoredResult:
     """By channel: ``rate``, its share of the first ten hits, ``unique_rate``, of those that only it had, and ``hits``."""
     uploaded: bool = False
     """Its golden set came with the request and is kept nowhere; such a run says nothing about production."""
+
+    @property
+    def unanswered(self) -> int:
+        """How many queries were asked and not answered; they count in no figure."""
+        return sum(not values for values in self.per_query.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -594,7 +594,7 @@ def test_l1_without_a_project_of_its_own_a_live_system_is_of_the_configured_one(
     from ringtrue.store import Flag
 
     monkeypatch.setenv("RINGTRUE_PROJECT", "bank")
-    store.set_flag(Flag("new", rollout=100, project="bank"), who="ada", at="2026-03-01T12:00:00Z")
+    store.set_flag(Flag("new", rollout=100, shadow=True, project="bank"), who="ada", at="2026-03-01T12:00:00Z")
     with QueryLog(store) as log:
         log.feedback(FeedbackEvent("ef_1", "click", "s1", "2026-03-01T12:00:00Z"))
         with log.query("pool", tool="shop") as q:

@@ -87,7 +87,8 @@ def _feature(found: Shadowed) -> ShadowFeature:
 def shadowed(service: Service, caller: Caller) -> list[Shadowed]:
     """Return the features of the project that run or ran in the shadow."""
     store = service.of(caller)
-    found = [Shadowed(flag, known, shadow_of(store, flag)) for flag, known in shadow_features(store, project=caller.project)]
+    features = shadow_features(store, project=caller.project)
+    found = [Shadowed(flag, known, shadow_of(store, flag, judged=True)) for flag, known in features]
     return [one for one in found if one.flag.shadow or one.summary.queries]
 
 
@@ -104,7 +105,7 @@ def shadow_feature(service: Service, caller: Caller, feature: str) -> Shadowed:
     store = service.of(caller)
     known = store.flag(feature, project=caller.project)
     flag = known or Flag(feature, project=caller.project)
-    found = Shadowed(flag, known is not None, shadow_of(store, flag))
+    found = Shadowed(flag, known is not None, shadow_of(store, flag, judged=True))
     if known is None and not found.summary.queries:
         names = [one.name for one in store.flags(project=caller.project)]
         cure = f"did you mean {nearest(feature, names)}?" if names else "no feature runs in the shadow yet"
