@@ -256,12 +256,18 @@ def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, 
     ['dense', 'http', 'search']
     """
     from ringtrue.retrieve import parts_of
+    from ringtrue.retrieve.encode.folder import is_on_hub
 
     needed: set[str] = set()
     for part in (part for text in retrievers for part in parts_of(text)):
         options = dict(part.options)
         needed |= set(EXTRAS.get(part.name, "").split(","))
         connection = options.get("name" if part.name == "connect" else "connection")
+        model = str(options.get("model") or connections.get(str(connection), {}).get("model") or "")
+        if options.get("hnsw"):
+            needed.add("faiss")
+        if is_on_hub(model):
+            needed.add("hub")
         if part.name == "rerank" and not connection:
             needed.add("dense")
         elif connection in connections:

@@ -84,7 +84,8 @@ def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Map
     say(f"$ ringtrue {' '.join([*command, *options])}")
     with TemporaryDirectory(prefix="ringtrue-used-") as scratch:
         noted = Path(scratch) / "used.json"
-        program = [sys.executable, "-P", "-m", "ringtrue.ci.used", str(noted)]
+        # Not -m: the front of this package imports the module, and Python warns of running it twice.
+        program = [sys.executable, "-P", "-c", "from ringtrue.ci.used import main; main()", str(noted)]
         code, last = _told([*program, *command, "--no-advice", *options], folder, environment, say)
         used = Used.read(noted)
     if (out / "run.json").is_file():  # also if some queries failed; the gate says which

@@ -13,7 +13,7 @@ import typer
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite, StoreOptions
 from ringtrue.config import cache_folder
-from ringtrue.errors import REGRESSION, CannotDecide, InputError, nearest
+from ringtrue.errors import REGRESSION, CannotDecide, InputError, MissingInput, nearest
 from ringtrue.traffic import marked
 
 Method = Annotated[
@@ -288,7 +288,14 @@ def refresh_command(
     """
     from ringtrue.review import refresh as steps
 
-    golden, by = lib.golden.load(source), cast("lib.golden.Rule", rule)
+    try:
+        golden, by = lib.golden.load(source), cast("lib.golden.Rule", rule)
+    except MissingInput as problem:
+        if not first:
+            raise
+        raise MissingInput(
+            f"{problem}; --first needs an existing set, to whose documents it adds a set of new questions"
+        ) from problem
     if out is not None:
         lib.golden.require_version(out)
     now = datetime.now(UTC)

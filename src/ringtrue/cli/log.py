@@ -57,7 +57,9 @@ def tail(
             else:
                 _print(found)
                 if not found:
-                    show.note(f"no {traffic} search of project '{options.project}' is logged; --traffic all shows every search")
+                    asked = {"--tool": tool, "--session": session, "--traffic": None if traffic == "all" else traffic}
+                    filters = " ".join(f"{name} {value}" for name, value in asked.items() if value)
+                    show.note(f"no search of project '{options.project}' matches {filters}; --traffic all shows every search")
             return
         for row in _following(opened, found, **chosen):
             if options.json:

@@ -104,7 +104,7 @@ def list_items(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     options: StoreOptions,
 ) -> None:
-    """List the pairs in the queue, the most urgent first. Grades are not shown: reviewers are blind.
+    """List the pairs in the queue: first those to review, the most urgent on top. Grades are not shown (blind review).
 
     Example: ringtrue review list --state pending_review
     """
@@ -112,7 +112,10 @@ def list_items(
     if state is not None and state not in lib.review.STATES:
         raise InputError(f"'{state}' is not a state of a pair; write {nearest(state, lib.review.STATES)}")
     with opened_queue(options) as (opened, queue):
-        items = opened.review_items(project=options.project, state=state, limit=limit)
+        states = [state] if state else sorted(lib.review.STATES, key=lambda one: one != "pending_review")
+        items = [item for one in states for item in opened.review_items(project=options.project, state=one, limit=limit)][
+            :limit
+        ]
         counts = queue.counts()
         backlog = opened.backlog(project=options.project)
     rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]

@@ -235,7 +235,7 @@ def search_command(
     if not hits:
         show.note("nothing was found")
         return
-    snippets = _snippets(collection, hits)
+    snippets = _snippets(collection, hits, lib.run.answered_passages(found))
     rows = [(rank, hit.doc_id, snippets[rank - 1], show.score(hit.score)) for rank, hit in enumerate(hits, 1)]
     show.table(["rank", "document", "text", "score"], rows, text_columns=3)
     if explain:
@@ -269,9 +269,16 @@ def _as_dict(hit: lib.records.Hit) -> dict[str, object]:
     return {**show.pick(hit, "doc_id", "score", "chunk", "channels", "confidence"), "stages": stages}
 
 
-def _snippets(collection: lib.retrieve.Collection | None, hits: Sequence[lib.records.Hit], *, width: int = 72) -> list[str]:
-    """Return a line of each document's text; nothing if the documents live elsewhere."""
-    known = collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
+def _snippets(
+    collection: lib.retrieve.Collection | None,
+    hits: Sequence[lib.records.Hit],
+    said: Mapping[str, tuple[str, str]],
+    *,
+    width: int = 72,
+) -> list[str]:
+    """Return a line of each document's text, from the collection or as connected systems ``said`` it; '' if neither has it."""
+    known = {doc_id: " ".join(filter(None, passage)) for doc_id, passage in said.items()}
+    known |= collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
     texts = [" ".join(known.get(hit.doc_id, "").split()) for hit in hits]
     return [text if len(text) <= width else f"{text[: width - 1]}…" for text in texts]
 

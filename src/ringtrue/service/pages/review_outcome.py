@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.golden import KAPPA, RULES, Rule, rater_name, version_name
 from ringtrue.review import in_words
+from ringtrue.review.refresh import RELEASED
 from ringtrue.service.auth import PageReader, PageReviewer, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.errors import Refused, refused
@@ -133,7 +134,9 @@ def _preview(
     status: int = 200, **values: Any,
 ) -> Response:  # fmt: skip
     approved = service.of(caller).review_items(project=caller.project, state="approved")
-    sets = Counter(str(item.metadata.get("golden") or "") for item in approved)
+    released = {entry.detail["proposal"] for entry in service.of(caller).audit(project=caller.project, what=RELEASED)}
+    # What a refresh left out when it was published stays approved, and blocks nothing.
+    sets = Counter(str(item.metadata.get("golden") or "") for item in approved if item.metadata.get("refresh") not in released)
     loose = sets.pop("", 0)  # of no set, as those of a refresh
     choices = sorted(sets.items(), key=lambda one: (-one[1], one[0]))
     chosen = golden or (choices[0][0] if choices else "")
