@@ -332,7 +332,7 @@ def result_of(
         deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
         p_value=None if primary is None else primary.p_adjusted,
         is_significant=None if comparison is None else comparison.verdict != "not enough evidence",
-        per_query={one.query_id: {} for one in evaluation.rankings if one.error is not None} | evaluation.scores.per_query,
+        per_query={**{one.query_id: {} for one in evaluation.rankings if one.error}, **evaluation.scores.per_query},
         channel_contribution={name: asdict(part) for name, part in evaluation.contributions.items()} or None,
         **figures,
     )
