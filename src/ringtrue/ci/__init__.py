@@ -12,6 +12,7 @@ from ringtrue.ci.files import (
     SAMPLE as SAMPLE,
     Start as Start,
     Written as Written,
+    again_command as again_command,
     complete as complete,
     connection_in as connection_in,
     extras_of as extras_of,
@@ -27,7 +28,13 @@ from ringtrue.ci.github import (
     pull_request_number as pull_request_number,
 )
 from ringtrue.ci.gitlab import post_note as post_note
-from ringtrue.ci.job import Side as Side, checkout as checkout, evaluate_in as evaluate_in, repository_root as repository_root
+from ringtrue.ci.job import (
+    Side as Side,
+    checkout as checkout,
+    evaluate_in as evaluate_in,
+    place_in_repository as place_in_repository,
+    repository_root as repository_root,
+)
 from ringtrue.ci.service import ServiceCommands as ServiceCommands
 from ringtrue.ci.sticky import MARKER as MARKER, Posted as Posted, marker_in as marker_in
 from ringtrue.ci.used import check_code as check_code, check_servers as check_servers

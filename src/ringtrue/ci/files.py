@@ -140,13 +140,16 @@ def starter(
     samples: str = SAMPLE,
     source: str = "",
     connection: Mapping[str, Any] | str = "",
+    branch: str = "main",
+    inside: str = "",
 ) -> dict[str, str]:
     """Return the files of a start, ``{path: text}``.
 
     ``documents`` are the user's own, None if there are none yet. ``function`` says whether the Python function is there: if it
     is missing, one to try is written, with documents in the folder ``samples``. ``source`` is where the pipeline installs
     Ringtrue from; if it is empty, the pipeline fails and asks for it. ``connection`` has the settings of an HTTP endpoint that
-    was probed, or says why there are none.
+    was probed, or says why there are none. ``branch`` is the repository's default one, ``inside`` the path of the start in
+    the repository: CI finds its files at the root only, so those of a folder are written there under its name.
     """
     found = {"ringtrue.toml": _settings(start, function, samples, connection)}
     if start.search == "documents" and documents is not None:
@@ -157,11 +160,16 @@ def starter(
         found |= {start.module: _stub(start, samples), **_samples(start, samples)}
     else:
         found[start.golden] = _filled("golden.yaml", name=start.name, try_it=try_command(start))
-    if start.forges in ("github", "both"):
-        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start, source)
+    root = "../" * len(PurePosixPath(inside).parts)
+    job = "-".join(["ringtrue", *PurePosixPath(inside).parts])
+    for forge, template, own in (
+        ("github", "github.yml", f".github/workflows/{job}.yml"),
+        ("gitlab", "gitlab.yml", f".gitlab/{job}.yml"),
+    ):
+        if start.forges in (forge, "both"):
+            found[root + own] = _ci(template, start, own, source=source, branch=branch, inside=inside, job=job)
     if start.forges in ("gitlab", "both"):
-        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start, source)
-        found[".gitlab-ci.yml"] = "include:\n  - local: .gitlab/ringtrue.yml\n"
+        found[f"{root}.gitlab-ci.yml"] = f"include:\n  - local: .gitlab/{job}.yml\n"
     found[".gitignore"] = ".ringtrue/\nreports/\nringtrue-out/\n"
     return found
 
@@ -276,13 +284,14 @@ def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, 
     return sorted(needed - {""})
 
 
-def _ci(name: str, start: Start, source: str) -> str:
-    """Return a pipeline; it runs for every change if any file may belong to the search."""
-    own = {"github.yml": ".github/workflows/ringtrue.yml", "gitlab.yml": ".gitlab/ringtrue.yml"}[name]
+def _ci(template: str, start: Start, own: str, *, inside: str, **values: str) -> str:
+    """Return a pipeline; it runs for every change (``inside`` a folder) if any file may belong to the search."""
     searched = {"documents": f"{PurePosixPath(start.place)}/**", "sqlite": start.place}.get(start.search)
-    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own] if searched else []
+    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched] if searched else ["**"] if inside else []
+    paths = [*(str(PurePosixPath(inside, path)) for path in watched), own] if watched else []
     install = _filled("install.sh").rstrip()
-    return _filled(name, paths=[json.dumps(path) for path in watched], source=source, install=install)
+    folder = f"{inside}/" if inside else ""
+    return _filled(template, paths=[json.dumps(path) for path in paths], install=install, inside=folder, **values)
 
 
 def _settings(start: Start, function: str, samples: str, probed: Mapping[str, Any] | str) -> str:

@@ -128,6 +128,16 @@ def repository_root() -> Path:
     return Path(_git("rev-parse", "--show-toplevel") or ".").resolve()
 
 
+def place_in_repository() -> tuple[str, str]:
+    """Return the repository's default branch, as far as it is known, and this folder's path in it: '' for its root."""
+    try:
+        remote = _git("symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+        branch = remote.removeprefix("origin/") if remote else _git("symbolic-ref", "--short", "HEAD")
+        return branch or "main", (_git("rev-parse", "--show-prefix") or "").rstrip("/")
+    except InputError:  # there is no git
+        return "main", ""
+
+
 def _commit(ref: str) -> str | None:
     return _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
 

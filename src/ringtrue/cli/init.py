@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
@@ -58,26 +59,30 @@ def init_command(
         )  # never among documents of the user's own
         probed = _probed(start) if start.search == "http" else ""
         source = installed_source()
+        branch, inside = lib.ci.place_in_repository()
         texts = lib.ci.starter(
-            start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
-        )
+            start, documents, function=function, samples=samples, source="" if source.local else source.where,
+            connection=probed, branch=branch, inside=inside,
+        )  # fmt: skip
         block = lib.ci.connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
         completed = bool(block) and not overwrite and lib.ci.complete(Path("ringtrue.toml"), block)
         done = lib.ci.write_new(texts, Path(), overwrite=overwrite)
-        missing = _missing_lines(done.left)
+        missing = _missing_lines(done.left, texts)
         block = block if "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8") else ""
         indexed = _ingest(start) if start.search == "documents" else 0
-    commands = _next(start, function)
+    commands, unknown = _next(start, function), start.search == "http" and isinstance(probed, str)
+    if unknown:
+        commands.insert(0, lib.ci.again_command(start))
     record = {"folder": folder, "written": done.written, "left": done.left, "completed": completed, "paste": block}
     show.end_if_json(json, record | {"indexed": indexed, "next": commands})
     for file in done.written:
-        print(f"wrote {folder / file}")
+        print(f"wrote {os.path.normpath(folder / file)}")
     for file in done.left:
         changed = completed and file == "ringtrue.toml"
         print(
             f"completed [connections.search] in {folder / file}"
             if changed
-            else f"left  {folder / file} as it is (--overwrite replaces it)"
+            else f"left  {os.path.normpath(folder / file)} as it is (--overwrite replaces it)"
         )
     if block:
         print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{block}")
@@ -92,16 +97,19 @@ def init_command(
     if start.serve and "{port}" not in start.serve:
         show.note("serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT")
     _say_what_it_is(start, documents, indexed, function=function, samples=samples)
-    print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
+    when = " once the endpoint answers" if unknown else ""
+    print(f"\nNext{when}" + (f", in {folder}" if folder != Path() else "") + ":")
     for number, command in enumerate(commands, 1):
         print(f"  {number}. {command}")
 
 
-def _missing_lines(left: Sequence[str]) -> list[str]:
+def _missing_lines(left: Sequence[str], texts: Mapping[str, str]) -> list[str]:
     """Return what to add to files that stayed as they were; nothing for what they have already."""
     notes = []
-    if ".gitlab-ci.yml" in left and ".gitlab/ringtrue.yml" not in Path(".gitlab-ci.yml").read_text("utf-8"):
-        notes.append("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
+    for file in (file for file in left if file.endswith(".gitlab-ci.yml")):
+        include = texts[file].partition("local: ")[2].strip()
+        if include not in Path(file).read_text("utf-8"):
+            notes.append(f"add to .gitlab-ci.yml: include: [{{local: {include}}}]")
     if ".gitignore" in left:
         there = {line.strip().strip("/") for line in Path(".gitignore").read_text("utf-8").splitlines()}
         missing = [name for name in (".ringtrue/", "reports/", "ringtrue-out/") if name.strip("/") not in there]
