@@ -59,6 +59,9 @@ class Rows:
         self.rows.extend(rows)
         return len(rows)
 
+    def audit(self, **_: object) -> list[AuditEntry]:
+        return []
+
     def flag(self, name: str, *, project: str = "default") -> Flag | None:
         return self.flags.get(name)
 
