@@ -19,26 +19,8 @@ from numpy.typing import NDArray
 
 from ringtrue.brief import brief
 from ringtrue.errors import InputError
-from ringtrue.ids import (
-    Codes as Codes,
-)
-from ringtrue.ids import (
-    DocIds as DocIds,
-)
-from ringtrue.ids import (
-    IdList as IdList,
-)
-from ringtrue.ids import (
-    Ints as Ints,
-)
-from ringtrue.ids import (
-    Keys as Keys,
-)
-from ringtrue.ids import (
-    check_id,
-    keep_as_text,
-    keyed_by_text,
-)
+from ringtrue.id_columns import Codes, DocIds, IdList, Ints
+from ringtrue.ids import check_id, keep_as_text, keyed_by_text
 
 Floats = NDArray[np.float64]
 HUMAN_SOURCES = frozenset({"chair", "manual", "human", "adjudicated"})

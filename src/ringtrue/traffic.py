@@ -21,7 +21,7 @@ HEADER = "Ringtrue-Traffic"
 META = "ringtrue/traffic"
 """The key in the ``_meta`` of an MCP request."""
 VARIABLE = "RINGTRUE_TRAFFIC"
-"""The environment variable that marks everything a process asks; a ``command`` connection sets it for its program."""
+"""The environment variable that marks everything a process asks, and its child processes."""
 _CURRENT: ContextVar[Traffic | None] = ContextVar("ringtrue_traffic", default=None)
 
 
@@ -63,23 +63,28 @@ _process: list[Traffic] = [received(os.environ.get(VARIABLE))]
 def marked(kind: str, *, whole_process: bool = False) -> Iterator[None]:
     """Mark everything that this thread or task asks inside; a mark that is set already stays. Also a decorator.
 
-    ``whole_process`` marks other threads, too, such as those of a search's own pool: for programs that serve no users.
+    ``whole_process`` marks other threads and new child processes, too, such as those of a search's own pools: for programs that
+    serve no users.
 
     >>> with marked("gate"), marked("evaluation"):
     ...     current()
     'gate'
     """
     known = kind_of(kind)
-    before = _process[0]
+    before, inherited = _process[0], os.environ.get(VARIABLE)
     token = _CURRENT.set(known if current() == "user" else current())
     if whole_process:
-        _process[0] = current()
+        _process[0] = os.environ[VARIABLE] = current()
     try:
         yield
     finally:
         _CURRENT.reset(token)
         if whole_process:
             _process[0] = before
+            if inherited is None:
+                os.environ.pop(VARIABLE, None)
+            else:
+                os.environ[VARIABLE] = inherited
 
 
 def headers() -> dict[str, str]:

@@ -203,6 +203,43 @@ def test_the_settings_that_are_found_search_through_the_connector(answer, expect
         assert bool(found.notes) is (answer is passages)
 
 
+def test_a_field_that_changes_when_a_question_is_asked_again_proves_nothing_and_is_no_id() -> None:
+    def timed(method: str, fields: dict[str, Any]) -> Any:
+        found = ranked(fields.get("question", ""))[: int(fields.get("limit", 4))]
+        return (
+            {"results": [{"url": f"https://h/{name}?s={next(CALLS)}", "doi": name} for name in found]}
+            if method == "GET"
+            else 405
+        )
+
+    with served(timed) as url:
+        found = probed(url, "the sauna")
+    assert (found.settings["params"], found.settings["id"]) == ({"question": "{text}", "limit": "{k}"}, "doi")
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_an_endpoint_that_gives_other_ids_each_time_is_told_so(plain: bool) -> None:
+    def shuffled(method: str, fields: dict[str, Any]) -> Any:
+        ids = [f"d{next(CALLS)}" for _ in range(3)]
+        return {"results": ids if plain else [{"id": name, "score": 1} for name in ids]} if method == "GET" else 405
+
+    with served(shuffled) as url, pytest.raises(BadAnswer, match="gives other ids when 'the sauna' is asked again"):
+        probed(url, "the sauna")
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_a_rank_called_id_is_not_the_id(other: bool) -> None:
+    def counted(method: str, fields: dict[str, Any]) -> Any:
+        found = ranked(fields.get("q", ""))[: int(fields.get("limit", 4))]
+        rows = [{"id": n, "slug" if other else "title": name} for n, name in enumerate(found, 1)]
+        return {"results": rows} if method == "GET" else 405
+
+    with served(counted) as url:
+        found = probed(url, "the sauna")
+    assert found.settings["id"] == ("slug" if other else "id")
+    assert any("may be the rank" in note for note in found.notes) is not other
+
+
 def matching(text: str) -> list[str]:
     return [name for name in ranked(text) if set(text.split()) & set(TEXTS[name].split())]
 

@@ -84,6 +84,28 @@ def test_an_http_search_that_does_not_answer_gets_its_address_and_comments(ringt
     assert '# params = {q = "{text}", k = "{k}"}' in text
     assert settings["ci"] == {}
     assert "\n# serve = " in text
+    assert "Next once the endpoint answers:" in outcome.out
+    assert printed(outcome.out)[0].startswith(f"ringtrue init --yes --search http --where http://127.0.0.1:{port}/search")
+
+
+@pytest.mark.parametrize("inside", ["", "svc/shop"])
+def test_the_pipelines_are_those_of_the_repository(ringtrue, folder, inside) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "trunk"], check=True)
+    outcome = ringtrue("init", "--yes", "--ci", "both", *(["--dir", inside] if inside else []))
+    assert outcome.code == 0, outcome.err
+    job, place = ("ringtrue-svc-shop", "svc/shop/") if inside else ("ringtrue", "")
+    assert f"wrote .github/workflows/{job}.yml\n" in outcome.out
+    flow = yaml.load(Path(f".github/workflows/{job}.yml").read_text(), yaml.BaseLoader)
+    assert flow["on"]["push"]["branches"] == ["trunk"]
+    assert flow["on"]["pull_request"]["paths"][0] == f"{place}ringtrue.toml"
+    assert flow["jobs"]["ringtrue"].get("defaults", {}).get("run", {}).get("working-directory", "") == place
+    steps = flow["jobs"]["ringtrue"]["steps"]
+    assert steps[-1]["with"]["path"] == f"{place}ringtrue-out"
+    assert steps[-2]["run"] == ("ringtrue ci --key ringtrue-svc-shop" if inside else "ringtrue ci")
+    lab = yaml.safe_load(Path(f".gitlab/{job}.yml").read_text())[job]
+    assert (lab["script"][0] == f'cd "{place}"') is bool(inside)
+    assert lab["artifacts"]["reports"]["junit"] == f"{place}ringtrue-out/junit.xml"
+    assert yaml.safe_load(Path(".gitlab-ci.yml").read_text()) == {"include": [{"local": f".gitlab/{job}.yml"}]}
 
 
 class OwnNames(BaseHTTPRequestHandler):

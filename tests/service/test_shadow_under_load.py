@@ -27,6 +27,9 @@ class Rows:
         self.rows.extend(rows)
         return len(rows)
 
+    def audit(self, **_: object) -> list[AuditEntry]:
+        return []
+
     def flag(self, name: str, *, project: str = "default") -> Flag | None:
         return None
 

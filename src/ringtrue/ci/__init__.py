@@ -11,6 +11,7 @@ from ringtrue.ci.files import (
     SAMPLE as SAMPLE,
     Start as Start,
     Written as Written,
+    again_command as again_command,
     complete as complete,
     connection_in as connection_in,
     extras_of as extras_of,
@@ -29,7 +30,13 @@ from ringtrue.ci.forges import (
     post_note as post_note,
     pull_request_number as pull_request_number,
 )
-from ringtrue.ci.job import Side as Side, checkout as checkout, evaluate_in as evaluate_in, repository_root as repository_root
+from ringtrue.ci.job import (
+    Side as Side,
+    checkout as checkout,
+    evaluate_in as evaluate_in,
+    place_in_repository as place_in_repository,
+    repository_root as repository_root,
+)
 from ringtrue.ci.service import (
     AskedServers as AskedServers,
     ServiceCommands as ServiceCommands,

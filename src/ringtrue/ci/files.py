@@ -28,7 +28,6 @@ FORGES: tuple[Forges, ...] = ("github", "gitlab", "both", "none")
 TEMPLATES = files("ringtrue.ci") / "templates"
 SAMPLE = "documents"
 """The folder of the sample documents."""
-GITHUB_FILE, GITLAB_FILE = ".github/workflows/ringtrue.yml", ".gitlab/ringtrue.yml"
 KNOWN_ITEMS = 40
 """Queries made of the user's own documents; more say little more, and nobody would read them through."""
 
@@ -137,13 +136,16 @@ def starter(
     samples: str = SAMPLE,
     source: str = "",
     connection: Mapping[str, Any] | str = "",
+    branch: str = "main",
+    inside: str = "",
 ) -> dict[str, str]:
     """Return the files of a start, ``{path: text}``.
 
     ``documents`` are the user's own, None if there are none yet. ``function`` says whether the Python function is there: if it
     is missing, one to try is written, with documents in the folder ``samples``. ``source`` is where the pipeline installs
     Ringtrue from; if it is empty, the pipeline fails and asks for it. ``connection`` has the settings of an HTTP endpoint that
-    was probed, or says why there are none.
+    was probed, or says why there are none. ``branch`` is the repository's default one, ``inside`` the path of the start in
+    the repository: CI finds its files at the root only, so those of a folder are written there under its name.
     """
     found = {"ringtrue.toml": _settings(start, function, samples, connection)}
     if start.search == "documents" and documents is not None:
@@ -154,11 +156,16 @@ def starter(
         found |= {start.module: _stub(start, samples), **_samples(start, samples)}
     else:
         found[start.golden] = _filled("golden.yaml", name=start.name, try_it=try_command(start))
-    if start.forges in ("github", "both"):
-        found[GITHUB_FILE] = _ci("github.yml", start, source)
+    root = "../" * len(PurePosixPath(inside).parts)
+    job = "-".join(["ringtrue", *PurePosixPath(inside).parts])
+    for forge, template, own in (
+        ("github", "github.yml", f".github/workflows/{job}.yml"),
+        ("gitlab", "gitlab.yml", f".gitlab/{job}.yml"),
+    ):
+        if start.forges in (forge, "both"):
+            found[root + own] = _ci(template, start, own, source=source, branch=branch, inside=inside, job=job)
     if start.forges in ("gitlab", "both"):
-        found[GITLAB_FILE] = _ci("gitlab.yml", start, source)
-        found[".gitlab-ci.yml"] = f"include:\n  - local: {GITLAB_FILE}\n"
+        found[f"{root}.gitlab-ci.yml"] = f"include:\n  - local: .gitlab/{job}.yml\n"
     found[".gitignore"] = ".ringtrue/\nreports/\nringtrue-out/\n"
     return found
 
@@ -253,12 +260,18 @@ def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, 
     ['dense', 'http', 'search']
     """
     from ringtrue.retrieve import parts_of
+    from ringtrue.retrieve.encode.folder import is_on_hub
 
     needed: set[str] = set()
     for part in (part for text in retrievers for part in parts_of(text)):
         options = dict(part.options)
         needed |= set(EXTRAS.get(part.name, "").split(","))
         connection = options.get("name" if part.name == "connect" else "connection")
+        model = str(options.get("model") or connections.get(str(connection), {}).get("model") or "")
+        if options.get("hnsw"):
+            needed.add("faiss")
+        if is_on_hub(model):
+            needed.add("hub")
         if part.name == "rerank" and not connection:
             needed.add("dense")
         elif connection in connections:
@@ -267,13 +280,14 @@ def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, 
     return sorted(needed - {""})
 
 
-def _ci(name: str, start: Start, source: str) -> str:
-    """Return a pipeline; it runs for every change if any file may belong to the search."""
-    own = {"github.yml": GITHUB_FILE, "gitlab.yml": GITLAB_FILE}[name]
+def _ci(template: str, start: Start, own: str, *, inside: str, **values: str) -> str:
+    """Return a pipeline; it runs for every change (``inside`` a folder) if any file may belong to the search."""
     searched = {"documents": f"{PurePosixPath(start.place)}/**", "sqlite": start.place}.get(start.search)
-    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own] if searched else []
+    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched] if searched else ["**"] if inside else []
+    paths = [*(str(PurePosixPath(inside, path)) for path in watched), own] if watched else []
     install = _filled("install.sh").rstrip()
-    return _filled(name, paths=[json.dumps(path) for path in watched], source=source, install=install)
+    folder = f"{inside}/" if inside else ""
+    return _filled(template, paths=[json.dumps(path) for path in paths], install=install, inside=folder, **values)
 
 
 def _settings(start: Start, function: str, samples: str, probed: Mapping[str, Any] | str) -> str:

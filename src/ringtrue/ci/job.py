@@ -84,7 +84,8 @@ def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Map
     say(f"$ ringtrue {' '.join([*command, *options])}")
     with TemporaryDirectory(prefix="ringtrue-used-") as scratch:
         noted = Path(scratch) / "used.json"
-        program = [sys.executable, "-P", "-m", "ringtrue.ci.used", str(noted)]
+        # Not -m: the front of this package imports the module, and Python warns of running it twice.
+        program = [sys.executable, "-P", "-c", "from ringtrue.ci.used import main; main()", str(noted)]
         code, last = _told([*program, *command, "--no-advice", *options], folder, environment, say)
         used = Used.read(noted)
     if (out / "run.json").is_file():  # also if some queries failed; the gate says which
@@ -126,6 +127,16 @@ def checkout(ref: str, *, say: Say) -> Iterator[tuple[Path, str]]:
 def repository_root() -> Path:
     """Return the folder of the repository that the current folder belongs to; the current folder outside of git."""
     return Path(_git("rev-parse", "--show-toplevel") or ".").resolve()
+
+
+def place_in_repository() -> tuple[str, str]:
+    """Return the repository's default branch, as far as it is known, and this folder's path in it: '' for its root."""
+    try:
+        remote = _git("symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+        branch = remote.removeprefix("origin/") if remote else _git("symbolic-ref", "--short", "HEAD")
+        return branch or "main", (_git("rev-parse", "--show-prefix") or "").rstrip("/")
+    except InputError:  # there is no git
+        return "main", ""
 
 
 def _git(*arguments: str) -> str | None:

@@ -1,6 +1,6 @@
 """What an evaluation really used: the code that it imported and the servers of this machine that it asked.
 
-As a program, it runs ``ringtrue`` and writes that down: ``python -m ringtrue.ci.used FILE eval …``.
+``main`` runs ``ringtrue`` and writes that down: ``python -c 'from ringtrue.ci.used import main; main()' FILE eval …``.
 """
 
 from __future__ import annotations
@@ -91,7 +91,3 @@ def main() -> None:
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         found = {str(Path(file).resolve()) for file in files if isinstance(file, str)}
         Path(place).write_text(json.dumps({"files": sorted(found), "servers": sorted(servers)}), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,7 +100,7 @@ def ci_command(
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
     if extras:
-        print(",".join(lib.ci.extras_of(_expressions(settled(named, context)), load_config().connections)))
+        print(",".join(_extras(settled(named, context), setup)))
         return
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
@@ -234,6 +236,25 @@ def _check_addresses(job: CiJob, base: CiJob | None = None, folder: Path = Path(
 
 def _expressions(asked: Asked) -> list[str]:
     return [] if asked.python else lib.run.expressions_of(lib.run.search_named(asked.retriever, None, asked.route or ()))
+
+
+def _extras(asked: Asked, setup: str) -> list[str]:
+    """Return the extras that the search needs, and ``ringtrue ingest`` in the set-up."""
+    retrievers, more, ingests = _expressions(asked), set[str](), False
+    words = shlex.shlex(setup.replace("\n", ";"), posix=True, punctuation_chars=";&|")
+    words.whitespace_split, words.commenters = True, ""
+    for before, word in pairwise(["", *words]):
+        if word == "ingest":
+            ingests = before.endswith("ringtrue")
+        elif not word.strip(";&|"):
+            ingests = False
+        elif ingests and before in ("--retriever", "-r"):
+            retrievers.append(word)
+        elif ingests and word.startswith("--retriever="):
+            retrievers.append(word.partition("=")[2])
+        elif ingests and (word.lower().endswith(".pdf") or any(Path().glob(f"{word.strip('/')}/**/*.[pP][dD][fF]"))):
+            more.add("pdf")
+    return sorted(more.union(lib.ci.extras_of(retrievers, load_config().connections)))
 
 
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:

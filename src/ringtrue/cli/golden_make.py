@@ -14,7 +14,7 @@ from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, Overwrite, StoreOptions, utc_now
 from ringtrue.cli.search import note_skipped
 from ringtrue.config import cache_folder
-from ringtrue.errors import BAD_INPUT, OK, REGRESSION, CannotDecide, InputError, nearest
+from ringtrue.errors import BAD_INPUT, OK, REGRESSION, CannotDecide, InputError, MissingInput, nearest
 from ringtrue.traffic import marked
 
 Method = Annotated[
@@ -266,7 +266,13 @@ def refresh_command(
     """
     from ringtrue.review import refresh as steps
 
-    golden = lib.golden.load(source)
+    try:
+        golden = lib.golden.load(source)
+    except MissingInput as problem:
+        if not first:
+            raise
+        said = "--first needs an existing set, to whose documents it adds a set of new questions"
+        raise MissingInput(f"{problem}; {said}") from problem
     if out is not None:
         lib.golden.require_version(out)
     now = utc_now()

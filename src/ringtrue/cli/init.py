@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
@@ -51,16 +52,17 @@ def init_command(
         record, notes = _started(start, overwrite=overwrite)
     show.end_if_json(json, {"folder": folder, **record})
     for file in record["written"]:
-        print(f"wrote {folder / file}")
+        print(f"wrote {os.path.normpath(folder / file)}")
     for file in record["left"]:
         if record["completed"] and file == "ringtrue.toml":
             print(f"completed [connections.search] in {folder / file}")
         else:
-            print(f"left  {folder / file} as it is (--overwrite replaces it)")
+            print(f"left  {os.path.normpath(folder / file)} as it is (--overwrite replaces it)")
     if record["paste"]:
         print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{record['paste']}")
     show.notes(notes)
-    print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
+    when = " once the endpoint answers" if record["next"][0] == lib.ci.again_command(start) else ""
+    print(f"\nNext{when}" + (f", in {folder}" if folder != Path() else "") + ":")
     for number, command in enumerate(record["next"], 1):
         print(f"  {number}. {command}")
 
@@ -71,15 +73,20 @@ def _started(start: lib.ci.Start, *, overwrite: bool) -> tuple[dict[str, Any], l
     # Samples never come among documents of the user's own.
     samples = f"sample-{lib.ci.SAMPLE}" if Path(lib.ci.SAMPLE).exists() else lib.ci.SAMPLE
     probed = _probed(start) if start.search == "http" else ""
+    branch, inside = lib.ci.place_in_repository()
     texts = lib.ci.starter(
-        start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
-    )
+        start, documents, function=function, samples=samples, source="" if source.local else source.where,
+        connection=probed, branch=branch, inside=inside,
+    )  # fmt: skip
     block = lib.ci.connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
     completed = bool(block) and not overwrite and lib.ci.complete(Path("ringtrue.toml"), block)
     done = lib.ci.write_new(texts, Path(), overwrite=overwrite)
-    notes = _missing_lines(done.left)
+    notes = _missing_lines(done.left, texts)
     pasted = "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8")
     indexed = _ingest(start) if start.search == "documents" else 0
+    commands = _next(start, function)
+    if start.search == "http" and isinstance(probed, str):
+        commands = [lib.ci.again_command(start), *commands]
     if start.forges != "none" and source.local:
         notes.append(
             f"the pipeline cannot install Ringtrue from {source.where}; "
@@ -91,14 +98,16 @@ def _started(start: lib.ci.Start, *, overwrite: bool) -> tuple[dict[str, Any], l
         notes.append("serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT")
     notes.append(_what_it_is(start, documents, indexed, function=function, samples=samples))
     record = {"written": done.written, "left": done.left, "completed": completed, "paste": block if pasted else ""}
-    return record | {"indexed": indexed, "next": _next(start, function)}, notes
+    return record | {"indexed": indexed, "next": commands}, notes
 
 
-def _missing_lines(left: Sequence[str]) -> list[str]:
+def _missing_lines(left: Sequence[str], texts: Mapping[str, str]) -> list[str]:
     """Return what to add to files that stayed as they were; nothing for what they have already."""
     notes = []
-    if ".gitlab-ci.yml" in left and ".gitlab/ringtrue.yml" not in Path(".gitlab-ci.yml").read_text("utf-8"):
-        notes.append("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
+    for file in (file for file in left if file.endswith(".gitlab-ci.yml")):
+        include = texts[file].partition("local: ")[2].strip()
+        if include not in Path(file).read_text("utf-8"):
+            notes.append(f"add to .gitlab-ci.yml: include: [{{local: {include}}}]")
     if ".gitignore" in left:
         there = {line.strip().strip("/") for line in Path(".gitignore").read_text("utf-8").splitlines()}
         missing = [name for name in (".ringtrue/", "reports/", "ringtrue-out/") if name.strip("/") not in there]

@@ -73,7 +73,9 @@ def tail(
     if found:
         show.table(headers, map(_cells_of, found), text_columns=5)
     else:
-        show.note(f"no {traffic} search of project '{options.project}' is logged; --traffic all shows every search")
+        asked = {"--tool": tool, "--session": session, "--traffic": None if traffic == "all" else traffic}
+        filters = " ".join(f"{name} {value}" for name, value in asked.items() if value)
+        show.note(f"no search of project '{options.project}' matches {filters}; --traffic all shows every search")
 
 
 @app.command()

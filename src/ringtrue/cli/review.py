@@ -101,13 +101,15 @@ def list_items(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     options: StoreOptions,
 ) -> None:
-    """List the pairs in the queue, the most urgent first. Grades are not shown: reviewers are blind.
+    """List the pairs in the queue: first those to review, the most urgent on top. Grades are not shown (blind review).
 
     Example: ringtrue review list --state pending_review
     """
     check_choice(state, lib.review.STATES, f"'{state}' is not a state of a pair")
     with opened_queue(options) as (opened, queue):
-        items = opened.review_items(project=options.project, state=state, limit=limit)  # type: ignore[arg-type]  # checked
+        states = [state] if state else sorted(lib.review.STATES, key=lambda one: one != "pending_review")
+        found = (opened.review_items(project=options.project, state=one, limit=limit) for one in states)  # type: ignore[arg-type]
+        items = [item for some in found for item in some][:limit]
         counts = queue.counts()
         backlog = opened.backlog(project=options.project)
     rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]

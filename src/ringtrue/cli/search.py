@@ -213,10 +213,10 @@ def search_command(
     if not hits:
         show.note("nothing was found")
         return
-    # The text of documents that live elsewhere is not known.
-    texts = collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
+    known = {doc_id: " ".join(filter(None, passage)) for doc_id, passage in lib.run.answered_passages(found).items()}
+    known |= collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
     rows = [
-        (rank, hit.doc_id, show.short(texts.get(hit.doc_id, ""), 72), show.score(hit.score)) for rank, hit in enumerate(hits, 1)
+        (rank, hit.doc_id, show.short(known.get(hit.doc_id, ""), 72), show.score(hit.score)) for rank, hit in enumerate(hits, 1)
     ]
     show.table(["rank", "document", "text", "score"], rows, text_columns=3)
     if explain:

@@ -105,7 +105,7 @@ def status(
         if name and not known:
             _no_shadow(opened, name, options.project)
         flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
-        found = {flag.name: lib.rollout.shadow_of(opened, flag) for flag in flags}
+        found = {flag.name: lib.rollout.shadow_of(opened, flag, judged=True) for flag in flags}
     told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
     show.end_if_json(options.json, {"shadow": told})
     if not flags:
@@ -113,8 +113,8 @@ def status(
         return
     rows = [_row(flag, found[flag.name], known=flag.name not in unset) for flag in flags]
     headers = [
-        "feature", "shadow", "candidate", "queries", "missing", "failed", "changed", "top-1", "overlap", "judged", "RR Δ",
-        "p95 Δ", "timed",
+        "feature", "shadow", "candidate", "queries", "missing", "failed", "changed", "first changed", "overlap", "judged",
+        "RR Δ", "p95 Δ", "timed",
     ]  # fmt: skip
     show.table(headers, rows, text_columns=3)
     for one, share in ((flag.name, found[flag.name].missing_share) for flag in flags):
@@ -128,14 +128,19 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
 
     Example: ringtrue shadow stop new-ranking
     """
-    from ringtrue.rollout.evidence import shadowed
+    from ringtrue.rollout.evidence import STOPPED, shadowed, subject_of
 
     with options.existing() as opened:
         if name not in (one.name for one, _ in shadowed(opened, project=options.project)):
             _no_shadow(opened, name, options.project)
-        flag = lib.rollout.change_flag(
-            opened, name, who=person(who), now=utc_now(), why="shadow stop", project=options.project, shadow=False
-        )
+        now, flag = utc_now(), opened.flag(name, project=options.project)
+        if flag is None:  # a flag that nobody asked for would be in everybody's list
+            at = lib.store.timestamp(now)
+            opened.add_audit(lib.store.AuditEntry(at, person(who), STOPPED, subject_of(name), {}, options.project))
+        else:
+            flag = lib.rollout.change_flag(
+                opened, name, who=person(who), now=now, why="shadow stop", project=options.project, shadow=False
+            )
     if options.json:
         show.as_json({"flag": flag})
     else:

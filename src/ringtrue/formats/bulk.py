@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.formats.text import read_bytes
-from ringtrue.records import Codes, Floats, Ints, Keys, Run
+from ringtrue.id_columns import Codes, Ints, Keys
+from ringtrue.records import Floats, Run
 
 Bytes = NDArray[np.uint8]
 Content = mmap.mmap | bytes

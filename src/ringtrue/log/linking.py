@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
+from ringtrue.ids import check_id
 from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def check_event(event: FeedbackEvent) -> FeedbackEvent:
         raise InputError(f"there is no actor '{event.actor}'; write person, agent or unknown")
     if not event.session_id.strip():
         raise InputError(f"event '{event.event_id}' has no session; feedback belongs to a session")
-    if event.item_id is None and event.event_type != "re_search":
+    if event.item_id is not None:
+        check_id(event.item_id, "item_id", event.event_id)
+    elif event.event_type != "re_search":
         raise InputError(f"event '{event.event_id}' ({event.event_type}) names no item; only re_search may do without")
     if event.event_type == "dwell":
         seconds = event.metadata.get("seconds")

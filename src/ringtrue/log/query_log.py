@@ -37,6 +37,7 @@ from ringtrue.answers import EventType
 from ringtrue.config import cache_folder, store_url
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError, nearest
+from ringtrue.ids import id_text
 from ringtrue.log.capture import (
     Answered,
     Relevance,
@@ -95,14 +96,14 @@ class QueryLog(Writer):
         relevance: Relevance = as_given,
         queue_bytes: int = QUEUE_BYTES,
         batch: int = BATCH,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         spool_bytes: int = SPOOL_BYTES,
     ) -> None:
         self.relevance = relevance
         super().__init__(
             store,
             redactor=redactor_of(redact),
-            folder=folder or log_folder(store),
+            folder=Path(folder).expanduser() if folder else log_folder(store),
             project=project or configured_project(),
             queue_bytes=queue_bytes,
             batch=batch,
@@ -122,7 +123,7 @@ class QueryLog(Writer):
         """Log what somebody did with a result; as ``record``."""
         return self._take(event)
 
-    def click(self, query_id: str, item_id: str, **fields: Any) -> bool:
+    def click(self, query_id: str, item_id: str | int, **fields: Any) -> bool:
         """Log that a result of a search was clicked; ``fields`` as for ``signal``."""
         return self.signal("click", query_id, item_id, **fields)
 
@@ -130,7 +131,7 @@ class QueryLog(Writer):
         self,
         kind: EventType,
         query_id: str,
-        item_id: str,
+        item_id: str | int,
         *,
         session_id: str | None = None,
         user_id: str | None = None,
@@ -142,6 +143,7 @@ class QueryLog(Writer):
         Session and user are those of ``context`` unless given, and the search's own without either. Returns False if the event
         was dropped. Raises InputError for an unknown kind or actor, no query or item, or a dwell without seconds.
         """
+        query_id = id_text(query_id)
         if not isinstance(query_id, str) or not query_id.strip():
             raise InputError(f"{kind}: {query_id!r} is not the id of a search; pass on the log.query_id of the answer")
         context = _CONTEXT.get()
@@ -152,7 +154,7 @@ class QueryLog(Writer):
             created_at=iso(time.time_ns() // 1000),
             project=self.project,
             query_id=query_id,
-            item_id=item_id,
+            item_id=id_text(item_id),
             actor=actor,
             user_id=user_id or context.get("user_id"),
             metadata=metadata,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
-from ringtrue.records import Floats, Ints, Keys, Order, Qrels, Run
+from ringtrue.id_columns import Ints, Keys
+from ringtrue.records import Floats, Order, Qrels, Run
 
 Flags = NDArray[np.bool_]
 _STEP = 1 << 16

@@ -235,7 +235,9 @@ def found_test(store: Store, feature_id: str, *, project: str = DEFAULT_PROJECT)
     """Return a feature's test; raises MissingInput where there is none."""
     test = store.test(feature_id, project=project)
     if test is None:
-        raise MissingInput(f"project {project!r} has no test of feature {feature_id!r}; start it: ringtrue test create")
+        raise MissingInput(
+            f"project {project!r} has no test of feature {feature_id!r}; start it: ringtrue test create {feature_id}"
+        )
     return test
 
 

@@ -106,10 +106,17 @@ def shadowed(store: Store, *, project: str = DEFAULT_PROJECT) -> list[tuple[Flag
     return [*((flag, True) for flag in flags), *((Flag(name, project=project), False) for name in others)]
 
 
-def shadow_of(store: Store, flag: Flag) -> ShadowSummary:
-    """Return what the shadow of a flag's candidate, as it is now, has shown, and how much of its sample is missing."""
+def shadow_of(store: Store, flag: Flag, *, judged: bool = False) -> ShadowSummary:
+    """Return what the shadow of a flag's candidate, as it is now, has shown, and how much of its sample is missing.
+
+    ``judged`` also scores the searches that were judged since, which takes the log and the judgments.
+    """
     since = flag.metadata.get(SINCE)
     rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
+    if judged:
+        from ringtrue.rollout.scoring import judged_by_now
+
+        rows = judged_by_now(store, rows, project=flag.project)
     # What is missing is counted over the time of the rows that are looked at.
     gone = missing_of(store, flag.name, since=rows[0].created_at if len(rows) == NEWEST else since, project=flag.project)
     return summarise(rows, missing=gone.total(), enough_timed=flag.min_samples)
@@ -266,6 +273,15 @@ def _mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of the known values; None if none is."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
+
+
+STOPPED = "shadow.stopped"
+"""What the audit trail calls the end of a live shadow that has no flag."""
+
+
+def is_stopped(store: Store, feature_id: str, *, project: str = DEFAULT_PROJECT) -> bool:
+    """Return whether somebody stopped a feature's live shadow; a flag that was set since then says more."""
+    return bool(store.audit(project=project, subject=subject_of(feature_id), what=STOPPED, limit=1))
 
 
 MISSING = "shadow.missing"

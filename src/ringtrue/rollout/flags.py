@@ -20,6 +20,7 @@ from ringtrue.config import environment_without_tokens
 from ringtrue.config import project as configured_project
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.rollout.candidate import said
+from ringtrue.rollout.evidence import is_stopped
 from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def change_flag(
     for _ in range(TRIES):
         old = store.flag(name, project=project)
         begun = old or replace(PRESETS.get(name, Flag(name)), project=project)
-        if old is None and name in store.shadow_features(project=project):
+        if old is None and name in store.shadow_features(project=project) and not is_stopped(store, name, project=project):
             begun = replace(begun, shadow=True)
         flag = checked(replace(begun, **changes))
         if old is None or (flag.rollout, flag.state) != (old.rollout, old.state):

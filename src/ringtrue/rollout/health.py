@@ -23,7 +23,7 @@ from ringtrue.retrieve import Collection as Documents
 from ringtrue.retrieve import build, indexes_of, same_search
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
-from ringtrue.rollout.evidence import shadow_of, shadowed
+from ringtrue.rollout.evidence import is_stopped, shadow_of, shadowed
 from ringtrue.rollout.graduate import FAILURE_SHARE, MISSING_SHARE
 from ringtrue.store import DEFAULT_PROJECT, Flag, KeptVersion, Store, StoredResult, result_columns
 
@@ -236,10 +236,14 @@ def _evaluation(results: list[StoredResult]) -> HealthPart:
         shown.append(f"{measure} {value:.4f}" + ("" if math.isnan(low + high) else f" [{low:.4f}, {high:.4f}]"))
     figures = {
         "run_id": newest.run_id, "at": newest.created_at, "retriever": newest.retriever, "golden": newest.golden,
-        "queries": newest.query_count,
+        "queries": newest.query_count, "unanswered": newest.unanswered,
         "metrics": dict(newest.metrics), "intervals": {name: list(pair) for name, pair in newest.intervals.items()},
     }  # fmt: skip
-    return HealthPart("evaluation", "ok", f"{', '.join(shown)}{_of(newest)} at {newest.created_at}", figures)
+    gaps = ""
+    if newest.unanswered:
+        gaps = f"; {newest.unanswered} of {newest.query_count + newest.unanswered} queries were not answered and are left out"
+    state: PartState = "unknown" if gaps else "ok"
+    return HealthPart("evaluation", state, f"{', '.join(shown)}{_of(newest)} at {newest.created_at}{gaps}", figures)
 
 
 def _of(row: StoredResult) -> str:
@@ -287,7 +291,8 @@ def _shadow(store: Store, project: str, now: datetime) -> HealthPart:
         if known:
             return flag.shadow and flag.state in ("running", "paused")
         # Without a flag only its newest runs tell that a live shadow still runs.
-        return bool(store.shadow_runs(feature_id=flag.name, project=project, since=now - RECENT, limit=1))
+        recent = store.shadow_runs(feature_id=flag.name, project=project, since=now - RECENT, limit=1)
+        return bool(recent) and not is_stopped(store, flag.name, project=project)
 
     running = [flag for flag, known in shadowed(store, project=project) if runs(flag, known)]
     if not running:

@@ -156,6 +156,34 @@ def feed_judged(
     return len(found)
 
 
+def judged_by_now(store: Store, rows: Sequence[ShadowRun], *, k: int = 10, project: str = DEFAULT_PROJECT) -> list[ShadowRun]:
+    """Return stored rows with the differences in quality of those whose words were judged after they were stored."""
+    from ringtrue.measures import score
+
+    judgments = store.judgments(project=project)
+    late = {str(n): row for n, row in enumerate(rows) if row.mrr_delta is None and row.error is None and has_whole_lists(row)}
+    if not judgments or not late:
+        return list(rows)
+    searches = store.queries(project=project, query_ids=[row.query_id for row in late.values()])
+    known = grades_by_words(searches, judgments)
+    grades = {key: known.get(row.query_id, {}) for key, row in late.items()}
+    grades = {key: found for key, found in grades.items() if any(grade >= 1 for grade in found.values())}
+    if not grades:
+        return list(rows)
+    before, after = (
+        score({key: list(getattr(late[key], side)) for key in grades}, grades, [f"RR@{k}", f"nDCG@{k}"], rel=1).per_query
+        for side in ("control_result_ids", "treatment_result_ids")
+    )
+
+    def with_deltas(key: str, row: ShadowRun) -> ShadowRun:
+        if key not in grades:
+            return row
+        rr, ndcg = (after[key][name] - before[key][name] for name in (f"RR@{k}", f"nDCG@{k}"))
+        return replace(row, mrr_delta=rr, ndcg_delta=ndcg)
+
+    return [with_deltas(str(n), row) for n, row in enumerate(rows)]
+
+
 def drawn_order(feature_id: str, questions: Iterable[str]) -> list[str]:
     """Return questions in an order that has nothing to do with them: by a hash, another one for every feature.
 
@@ -246,7 +274,7 @@ def result_of(
         deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
         p_value=None if primary is None else primary.p_adjusted,
         is_significant=None if comparison is None else comparison.verdict != "not enough evidence",
-        per_query=evaluation.scores.per_query,
+        per_query={**{one.query_id: {} for one in evaluation.rankings if one.error}, **evaluation.scores.per_query},
         channel_contribution={name: asdict(part) for name, part in evaluation.contributions.items()} or None,
         **figures,
     )

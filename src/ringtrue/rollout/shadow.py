@@ -28,7 +28,7 @@ from ringtrue.log.capture import query_name
 from ringtrue.log.query_log import LATEST_SEARCH
 from ringtrue.log.redact import Redactor, redactor_of
 from ringtrue.rollout.candidate import DEFAULT_MEMORY, InProcess, InThread, ids_of, said, searching
-from ringtrue.rollout.evidence import SINCE, Feed, Scored, both, compared, missing_entry
+from ringtrue.rollout.evidence import SINCE, Feed, Scored, both, compared, is_stopped, missing_entry
 from ringtrue.rollout.flags import bucket
 from ringtrue.store import ShadowRun, timestamp
 
@@ -380,10 +380,13 @@ class Shadow:
         self._looked_at = time.monotonic()
         try:
             flag = self._store.flag(self.feature_id, project=self.project)
+            stopped = flag is None and is_stopped(self._store, self.feature_id, project=self.project)
         except Exception as problem:
             self._add(problem=self._said(problem))
             return
         self._stopped = f"the flag '{self.feature_id}' says: no shadow" if flag is not None and not flag.shadow else None
+        if stopped:
+            self._stopped = f"`ringtrue shadow stop {self.feature_id}` ended it"
         self._since = str(flag.metadata.get(SINCE, "")) if flag is not None else ""
 
     def _said(self, problem: BaseException) -> str:

@@ -334,7 +334,7 @@ def _replays(retriever: Any) -> bool:
 
 
 def _source_of(thing: Any, depth: int = 0) -> Any:
-    """Return what can be seen of a function or object: its text, what it was made with, what it holds.
+    """Return what can be seen of a function or object: its file, what it was made with, what it holds.
 
     Values are described by what they say, never by where they lie in memory: the same code must look the same tomorrow.
     """
@@ -347,18 +347,33 @@ def _source_of(thing: Any, depth: int = 0) -> Any:
         "defaults": _said(getattr(plain, "__defaults__", None), depth),
         "options": _said(getattr(plain, "__kwdefaults__", None), depth),
         "closure": [_said(_content(cell), depth) for cell in getattr(plain, "__closure__", None) or ()],
-        "self": _said(vars(plain.__self__), depth) if hasattr(getattr(plain, "__self__", None), "__dict__") else None,
-        "state": _said(vars(plain), depth) if target is not thing and hasattr(plain, "__dict__") else None,
+        "self": _said(_fields(getattr(plain, "__self__", None)), depth),
+        "state": _said(_fields(plain), depth) if target is not thing else None,
     }
     return {"text": text, **{name: value for name, value in held.items() if value}}
 
 
+def _fields(thing: Any) -> dict[str, Any]:
+    """Return what an object holds, in its dictionary and in slots."""
+    kinds = () if inspect.isclass(thing) else type(thing).__mro__
+    slots = {name for kind in kinds for name, part in vars(kind).items() if inspect.ismemberdescriptor(part)}
+    held = {name: getattr(thing, name) for name in sorted(slots) if name[:2] != "__" and hasattr(thing, name)}
+    return {**held, **getattr(thing, "__dict__", {})}
+
+
 @lru_cache(maxsize=1000)
 def _text_of(target: Hashable) -> str:
+    """Return a name with a hash of the whole file that defines it: constants and helpers beside a function decide, too."""
+    target = inspect.unwrap(target) if callable(target) else target
+    code = getattr(target, "__code__", None)
+    # Two lambdas of one line differ in their columns only.
+    places = [(line, column) for line, _, column, _ in code.co_positions() if line and column] if code is not None else []
+    name = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))} {max(places, default='')}"
     try:
-        return inspect.getsource(cast("type", target))
+        text = "".join(inspect.findsource(cast("type", target))[0])
     except (OSError, TypeError):
-        return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"
+        return name
+    return f"{name} {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _content(cell: Any) -> Any:

@@ -71,7 +71,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "ringtrue_retrieval_recall_version_change",
         "gauge",
-        "Change of recall since the last version of the golden set, over the queries with the same judgments in both.",
+        "Change of recall since the best golden set version of 7 days, over the queries with the same judgments in both.",
         ("k", *_RESULT),
     ),
     Metric("ringtrue_retrieval_ndcg_at_k", "gauge", "nDCG of the top k, newest evaluation.", ("k", *_EVALUATED)),

@@ -130,30 +130,39 @@ def _quality(store: Store, results: list[StoredResult], now: datetime) -> Iterat
 def _since_last_version(
     store: Store, results: list[StoredResult], one: StoredResult, labels: dict[str, str], now: datetime
 ) -> Iterator[Reading]:
-    """Yield how recall changed with a new version of the golden set, over the queries that both versions judge alike.
+    """Yield how recall changed since the best earlier version of the golden set, over the queries that both judge alike.
 
     The figures of two versions cannot be compared, and the median of the new one knows nothing of before.
     """
     oldest = timestamp(now - WEEK)
     pair = [each for each in results if each.retriever == one.retriever and set_name(each.golden) == set_name(one.golden)]
-    last = next((each for each in pair if each.golden != one.golden and oldest <= each.created_at < one.created_at), None)
-    if last is None:
-        return
-    kept = [store.run(each.run_id, project=each.project) for each in (last, one)]
-    before, after = (unpacked(run.content, name=run.name).qrels.to_dict() if run is not None else {} for run in kept)
-    alike = [query for query in after if after[query] == before.get(query)]
+    versions: dict[str | None, list[StoredResult]] = {}
+    for each in pair:
+        if each.golden != one.golden and oldest <= each.created_at < one.created_at:
+            versions.setdefault(each.golden, []).append(each)
+
+    def judgments(result: StoredResult) -> dict[str, dict[str, int]]:
+        run = store.run(result.run_id, project=result.project)
+        return {} if run is None else unpacked(run.content, name=run.name).qrels.to_dict()
 
     def values(result: StoredResult, name: str, queries: list[str]) -> list[float]:
         return [result.per_query.get(query, {}).get(name, math.nan) for query in queries]
 
-    earlier = [each for each in pair if each.golden == last.golden and each.created_at >= oldest]
-    for name in one.metrics:
-        metric, cut = _graphed(name, GRAPHED) or ("", {})
-        # Of other queries there is nothing to be found.
-        asked = [query for query, value in zip(alike, values(one, name, alike), strict=True) if not math.isnan(value)]
-        means = [math.fsum(values(each, name, asked)) / len(asked) for each in (one, *earlier) if asked]
-        if metric == GRAPHED["recall_at_k"] and len(asked) >= ALIKE and not any(map(math.isnan, means)):
-            yield Reading("ringtrue_retrieval_recall_version_change", means[0] - median(means[1:]), {**cut, **labels})
+    after = judgments(one) if versions else {}
+    changes: dict[str, list[float]] = {}
+    for earlier in versions.values():
+        before = judgments(earlier[0])
+        alike = [query for query in after if after[query] == before.get(query)]
+        for name in (name for name in one.metrics if (_graphed(name, GRAPHED) or ("",))[0] == GRAPHED["recall_at_k"]):
+            # Of other queries there is nothing to be found.
+            asked = [query for query, value in zip(alike, values(one, name, alike), strict=True) if not math.isnan(value)]
+            means = [math.fsum(values(each, name, asked)) / len(asked) for each in (one, *earlier) if asked]
+            if len(asked) >= ALIKE and not any(map(math.isnan, means)):
+                changes.setdefault(name, []).append(means[0] - median(means[1:]))
+    for name, found in changes.items():
+        # Against the best version: a drop that came with one version lasts, however many follow.
+        cut = (_graphed(name, GRAPHED) or ("", {}))[1]
+        yield Reading("ringtrue_retrieval_recall_version_change", min(found), {**cut, **labels})
 
 
 def _measured(name: str, value: float, labels: dict[str, str]) -> Iterator[Reading]:

@@ -247,7 +247,7 @@ class LibraryStore(Base):
                 before.append(state)
                 return change(state) if insert(connection, ab_counted, [counted]) else None
 
-            missing = f"project {project!r} has no test of feature {feature_id!r}; start it: ringtrue test create"
+            missing = f"project {project!r} has no test of feature {feature_id!r}; start it: ringtrue test create {feature_id}"
             new = change_row(connection, TEST, self._where(TEST, project, feature_id=feature_id), advance, missing)
             if new is None:
                 return None

@@ -23,6 +23,7 @@ from ringtrue.answers import (
     Status,
 )
 from ringtrue.errors import InputError
+from ringtrue.ids import ids_as_text, keep_as_text
 
 _AS_KEPT = re.compile(r"....-..-..T........\.......Z").fullmatch
 
@@ -69,6 +70,13 @@ class LoggedQuery(SearchFacts):
 
     project: str = DEFAULT_PROJECT
 
+    def __post_init__(self) -> None:
+        keep_as_text(self, "query_id", "session_id", "user_id", "trace_id", "prompt_id")
+        object.__setattr__(self, "result_ids", ids_as_text(self.result_ids))
+        if self.channel_contributions and isinstance(self.channel_contributions, Mapping):
+            channels = {name: ids_as_text(ids) for name, ids in self.channel_contributions.items()}
+            object.__setattr__(self, "channel_contributions", channels)
+
     @property
     def result_count(self) -> int | None:
         """How many results the search had; None if that is unknown, as for an imported list of queries."""
@@ -80,6 +88,9 @@ class FeedbackEvent(Event):
     """Something that a person or an agent did with a result (table eval_feedback; its column memory_id is ``item_id``)."""
 
     project: str = DEFAULT_PROJECT
+
+    def __post_init__(self) -> None:
+        keep_as_text(self, "event_id", "session_id", "query_id", "item_id", "user_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,7 @@ class StoredResult:
     gate: str | None = None
     """pass, fail or undecided, if it was gated."""
     per_query: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By query and measure; nothing for a query that was asked and not answered."""
     # The columns below are known whatever measures were asked for, or None.
     mrr_at_5: float | None = None
     mrr_at_10: float | None = None
@@ -130,6 +142,11 @@ class StoredResult:
     """By channel: ``rate``, its share of the first ten hits, ``unique_rate``, of those that only it had, and ``hits``."""
     uploaded: bool = False
     """Its golden set came with the request and is kept nowhere; such a run says nothing about production."""
+
+    @property
+    def unanswered(self) -> int:
+        """How many queries were asked and not answered; they count in no figure."""
+        return sum(not values for values in self.per_query.values())
 
 
 @dataclass(frozen=True, slots=True)

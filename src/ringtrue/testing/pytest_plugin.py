@@ -186,7 +186,7 @@ def _judged(node: Any, retriever: Any, settings: dict[str, Any]) -> tuple[Evalua
         {**config.gate, **{name: value for name, value in settings.items() if name in rules}},
         place=node.nodeid,
     )
-    with marked("gate"):
+    with marked("gate", whole_process=True):
         evaluation = evaluate(retriever, golden, **{name: value for name, value in settings.items() if name in asked})
     verdict = gate(evaluation, policy, baseline=baseline)
     _report(node, evaluation, verdict, baseline)

@@ -179,6 +179,34 @@ def test_a_pipeline_without_a_source_fails_in_words() -> None:
     assert loaded(starter(Start(forges="gitlab"))[".gitlab/ringtrue.yml"])["ringtrue"]["variables"]["RINGTRUE_SOURCE"] == ""
 
 
+def test_a_bare_source_is_a_folder_or_wheel_here_and_no_package_of_the_index(tmp_path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nif [ "$2" = pip ]; then echo "$5" >> {tmp_path}/asked; fi\n')
+    python.chmod(0o755)
+    (tmp_path / "vendor").mkdir()
+    for source, code in (("vendor", 0), ("vendors", 2)):
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RINGTRUE_SOURCE": source}
+        done = subprocess.run(
+            ["sh", "-e", "-c", INSTALL], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code
+        assert ("RINGTRUE_SOURCE=vendors is no folder or wheel here" in done.stderr) is bool(code)
+    assert (tmp_path / "asked").read_text() == "./vendor\n"
+
+
+def test_the_extras_include_those_of_the_set_up(ringtrue, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "more").mkdir(parents=True)
+    (tmp_path / "docs" / "more" / "one.pdf").touch()
+    setup = "pip install -r requirements.txt\nringtrue ingest docs --retriever hybrid && pip install -r more.txt"
+    (tmp_path / "ringtrue.toml").write_text(f'[eval]\nretriever = "bm25"\n[ci]\nsetup = {setup!r}\n'.replace("'", '"'))
+    assert ringtrue("ci", "--extras").out.strip() == "dense,pdf,search"
+    assert (
+        ringtrue("ci", "--extras", "--setup", "ringtrue ingest other", "--retriever", "dense(hnsw=16)").out.strip()
+        == "dense,faiss"
+    )
+
+
 @pytest.mark.parametrize(
     ("retriever", "extras"),
     [
@@ -189,6 +217,8 @@ def test_a_pipeline_without_a_source_fails_in_words() -> None:
         ("connect('program')", []),
         ("bm25 >> rerank('cross-encoder')", ["dense", "search"]),
         ("connect('forgotten')", []),
+        ("dense(model='BAAI/bge-small-en-v1.5')", ["dense", "hub"]),
+        ("dense(model='sentence-transformers/all-MiniLM-L6-v2')", ["dense"]),
     ],
 )
 def test_the_extras_are_those_of_the_search(retriever, extras) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import inspect
 import os
 import re
@@ -419,6 +420,57 @@ def test_watched_searches_of_the_same_name_are_told_apart_by_their_code_and_sett
     assert first.startswith("Shop#")
     assert second.startswith("Shop#")
     assert named == "shop v7"
+
+
+def test_watched_searches_are_told_apart_by_slots_and_by_the_file_of_their_code(log: QueryLog, tmp_path: Path) -> None:
+    class Slots:
+        __slots__ = ("boost",)
+
+        def __init__(self, boost: float) -> None:
+            self.boost = boost
+
+        def search(self, text: str, k: int = 10) -> list[str]:
+            return ["a"]
+
+    assert log.watched(Slots(1.0))._fields["retriever"] != log.watched(Slots(2.0))._fields["retriever"]
+    one, other = (lambda text, k: ["a"]), (lambda text, k: ["b"])
+    assert log.watched(one)._fields["retriever"] != log.watched(other)._fields["retriever"]
+    names = []
+    for number, boost in enumerate((1, 2, 1)):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "shop.py").write_text(f"BOOST = {boost}\n\ndef find(text, k):\n    return [str(BOOST)]\n")
+        spec = importlib.util.spec_from_file_location("shop", tmp_path / str(number) / "shop.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        names.append(log.watched(module.find)._fields["retriever"])
+    assert names[0] == names[2] != names[1]
+
+
+def test_the_folder_of_a_log_may_be_a_text(tmp_path: Path) -> None:
+    with QueryLog(tmp_path / "store.sqlite", folder=str(tmp_path / "spool")) as log:
+        with log.query("pool", tool="shop") as asked:
+            asked.answer(["a"])
+        assert log.flush(10)
+        assert (log.counts.written, log.counts.reasons) == (1, {})
+        assert (tmp_path / "spool").is_dir()
+
+
+def test_ids_may_be_numbers_and_blank_items_are_refused_in_the_call(log: QueryLog, store: Store) -> None:
+    with log.query("pool", tool="shop", user_id=7, session_id=8) as asked:
+        asked.answer([(5, 0.9), (7, 0.2)])
+    log.click(asked.query_id, 5, user_id=7)
+    log.record(LoggedQuery("eq_1", "spa", "shop", "2026-03-01T12:00:00Z", result_ids=(5,), channel_contributions={"a": (5,)}))  # type: ignore[arg-type, dict-item]
+    rows = logged(log, store)
+    assert log.counts.reasons == {}
+    found = {row.query: (row.result_ids, row.session_id, row.channel_contributions) for row in rows}
+    assert found == {"pool": (("5", "7"), "8", {}), "spa": (("5",), None, {"a": ("5",)})}
+    [event] = store.feedback(project="shop")
+    assert (event.item_id, event.rank_in_results) == ("5", 1)
+    for item in ("", " ", 1.5):
+        with pytest.raises(InputError, match="item_id"):
+            log.click(asked.query_id, item)  # type: ignore[arg-type]
 
 
 def test_l1_watching_leaves_the_observation_of_others_alone(log: QueryLog, store: Store) -> None:

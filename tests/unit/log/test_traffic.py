@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +30,7 @@ from ringtrue.review import from_log as harvest
 from ringtrue.rollout import Shadow, health_of
 from ringtrue.run import evaluate
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
-from ringtrue.traffic import HEADER, current, marked, received
+from ringtrue.traffic import HEADER, VARIABLE, current, marked, received
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLACES = {"pool": "an indoor pool", "spa": "sauna and massage", "bar": "drinks until late"}
@@ -54,6 +57,25 @@ def place(tmp_path: Path) -> str:
 def log(place: str) -> Iterator[QueryLog]:
     with QueryLog(place, project="default") as opened:
         yield opened
+
+
+CHILD = "from ringtrue.traffic import current; print(current())"
+
+
+@pytest.mark.parametrize("before", [None, "test"])
+def test_a_mark_of_the_whole_process_reaches_child_processes(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if before is not None:
+        monkeypatch.setenv(VARIABLE, before)
+
+    def child() -> str:
+        return subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=True).stdout.strip()
+
+    with marked("gate"), marked("evaluation", whole_process=True):
+        assert child() == "gate"
+    assert os.environ.get(VARIABLE) == before
+    with marked("gate"):  # one thread only
+        assert os.environ.get(VARIABLE) == before
 
 
 def texts(place: str, traffic: Any = "user") -> list[str]:

@@ -55,6 +55,14 @@ def test_o3_an_empty_store_is_not_healthy_but_unknown(store: Store) -> None:
     assert {part.name for part in found.parts if part.state == "unknown"} == {"log", "evaluation", "gate"}
 
 
+def test_an_evaluation_with_unanswered_queries_is_a_warning(healthy: Store) -> None:
+    answers = {f"q{n}": {"nDCG@10": 0.8} for n in range(11)} | {f"q{n}": {} for n in range(11, 25)}
+    healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), query_count=11, per_query=answers))
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "evaluation")
+    assert part.state == "unknown"
+    assert "14 of 25 queries were not answered" in part.says
+
+
 def test_constitutional_documents_have_a_part_once_they_are_measured(store: Store) -> None:
     store.add_result(evaluated(metrics={"nDCG@10": 0.8}))
     assert "constitutional" not in states(store)

@@ -9,9 +9,10 @@ from ringtrue.feedback import question_id
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout import Feed, Scored
 from ringtrue.rollout.abtest import create_test
+from ringtrue.rollout.evidence import shadow_of
 from ringtrue.rollout.scoring import drawn_order, feed_for_test, feed_judged, record_on_golden
 from ringtrue.run import evaluate
-from ringtrue.store import LoggedQuery, ShadowRun, Store, StoredJudgment
+from ringtrue.store import Flag, LoggedQuery, ShadowRun, Store, StoredJudgment
 
 WHEN = "2026-03-01T00:00:00+00:00"
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -34,6 +35,8 @@ def test_s1_a_question_is_told_once_whichever_of_its_searches_was_judged(tmp_pat
         fed: list[str] = []
         assert feed_judged(store, "new", lambda name, *_: fed.append(name)) == 1
         assert fed == [question_id("late checkout")]
+        summary = shadow_of(store, Flag("new"), judged=True)
+        assert (summary.judged, summary.mrr_delta) == (2, 0.5), "both searches with these words"
         assert "checkout" not in fed[0], "what was counted outlives the log; it does not hold anybody's words"
 
 

@@ -58,6 +58,9 @@ class Rows:
         self.rows.extend(rows)
         return len(rows)
 
+    def audit(self, **_: object) -> list[AuditEntry]:
+        return []
+
     def flag(self, name: str, *, project: str = "default") -> Flag | None:
         return self.flags.get(name)
 
@@ -796,6 +799,9 @@ def test_a_live_shadow_without_a_flag_is_shown_and_can_be_stopped(ringtrue: Any,
         wrong = ringtrue("shadow", "status", "revers", "--store", place)
         assert (wrong.code, "did you mean 'reverse'" in wrong.err) == (2, True)
         assert ringtrue("shadow", "stop", "reverse", "--store", place).code == 0
-        flag = store.flag("reverse")
-        assert flag is not None
-        assert not flag.shadow
+        assert store.flags() == []
+        with Shadow(lambda text, k: ["a", "b"], lambda text, k: ["b", "a"], store, "reverse", sample=1) as shadow:
+            shadow.search("spa", k=2)
+        assert "ringtrue shadow stop reverse" in (shadow.counts.paused or "")
+        assert len(store.shadow_runs(feature_id="reverse")) == 1
+        assert "shadow off" in ringtrue("flag", "set", "reverse", "--rollout", "10", "--store", place).out

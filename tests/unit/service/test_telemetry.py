@@ -200,6 +200,11 @@ def test_a_new_version_of_the_golden_set_hides_no_fall_and_looks_like_none(
     assert (change < -0.05) is worse
     if not worse:
         assert change == 0  # although recall over the whole new set is lower
+    last = replace(newer, version="1.2.0")
+    made = evaluation(last, [*answers(older, skill=skill), *unanswered], measures=("R@10",))
+    record_evaluation(lite, made, now=NOW - timedelta(hours=1))
+    found = samples(Telemetry(Settings(), lite, now=clock))
+    assert only(found, "ringtrue_retrieval_recall_version_change", k="10", golden="made-v1.2.0") == change
 
 
 def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Clock) -> None:

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
+from ringtrue.id_columns import Ints
 from ringtrue.memory.hook.words import STOP_WORDS
-from ringtrue.records import Document, Floats, Hit, Ints, Stage
+from ringtrue.records import Document, Floats, Hit, Stage
 from ringtrue.retrieve.channels.bm25 import MAX_TERMS, analyser
 from ringtrue.retrieve.channels.dense import Dense
 from ringtrue.retrieve.chunk import sentences

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.records import Hit, Ints
+from ringtrue.id_columns import Ints
+from ringtrue.records import Hit
 from ringtrue.retrieve.chunk import fixed
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, Vectors, encoder

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
-from ringtrue.records import Floats, Hit, Ints
+from ringtrue.id_columns import Ints
+from ringtrue.records import Floats, Hit
 from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.encode.vectors import Cache

@@ -101,6 +101,8 @@ def described(made: type[R], settings: Mapping[str, Any], *, kind: str, name: st
     fields = {item.name: item for item in dataclasses.fields(made) if item.name != "name"}
     for key in given:
         if key not in fields:
+            if key == "port" and "url" in fields:
+                raise InputError(f"{where}: port is set, but url has no {{port}}; write {{port}} in url, or remove port")
             raise InputError(
                 f"{where} has the setting '{key}', which {kind} does not know; did you mean {nearest(str(key), fields)}?"
             )

@@ -7,7 +7,7 @@ answered one search through the connector itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -72,14 +72,18 @@ def probe(url: str, question: str, access: Mapping[str, Any] = MappingProxyType(
                 raise
             refused = refused if re.search("HTTP (404|405|501)", str(failed)) else str(failed)
             continue
+        changing = _changing(found, _again(server, method, {name: asked}, where))
+        steady = [_kept(hit, changing) for hit in found]
         if not found:
             problem = problem or f"{WHO} found nothing for '{asked}'; give a query that has results with --question"
-        elif not _takes_text(server, method, name, where, found, asked):
+        elif "" in changing or (not _identified(steady) and any(_fields(found, IDS, (str, int)))):
+            problem = problem or f"{WHO} gives other ids when '{asked}' is asked again, so nothing can be proven by asking"
+        elif not _takes_text(server, method, name, where, steady, asked, changing):
             problem = problem or f"{WHO} gives the same answer for every value of '{name}'"
         else:
             numbers = [part for part in given if part in COUNT or (part != name and given[part].isdecimal())]
             numbers.sort(key=lambda part: part not in COUNT)
-            return _proven(server, access, method, name, where, found, numbers, asked)
+            return _proven(server, access, method, name, where, steady, numbers, asked, changing)
     raise BadAnswer(f"{problem or refused} (tried GET and POST with {', '.join(texts)})")
 
 
@@ -95,7 +99,31 @@ def _asked(server: Http, method: str, values: Mapping[str, Any]) -> Any:
     return server.request(method, server.url, server.deadline(), **sent)
 
 
-def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any], asked: str) -> bool:
+def _changing(one: Any, other: Any, path: str = "") -> set[str]:
+    """Return the paths of fields that differ between two answers to one question; the path '' if all does."""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return {part for pair in zip(one, other, strict=True) for part in _changing(*pair)}
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {part for name in one for part in _changing(one[name], other.get(name), f"{path}.{name}".lstrip("."))}
+    return set() if one == other else {path}
+
+
+def _kept(hit: Any, without: Set[str], path: str = "") -> Any:
+    """Return a hit without some of its fields, by their paths."""
+    if not isinstance(hit, Mapping):
+        return None if "" in without else hit
+    inner = {name: f"{path}.{name}".lstrip(".") for name in hit}
+    return {name: _kept(value, without - {""}, inner[name]) for name, value in hit.items() if inner[name] not in without}
+
+
+def _identified(found: list[Any]) -> bool:
+    """Return whether hits have an id, by its name or by being one."""
+    if not found or not isinstance(found[0], Mapping):
+        return bool(found) and None not in found
+    return any(_fields(found, IDS, (str, int))) or _own_id([found, found]) is not None
+
+
+def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any], asked: str, changing: Set[str]) -> bool:
     """Return whether a field takes the question: nonsense, or the words of another hit, get another answer.
 
     If the name is unusual, such words must also find something: they are no legal value of a filter. Plain ids have no words,
@@ -104,17 +132,17 @@ def _takes_text(server: Http, method: str, name: str, where: str, found: list[An
     texts = [_words(found[-1]), _words(found[len(found) // 2])]
     if not isinstance(found[0], Mapping) and " " in asked:
         texts += asked.split()[:3]
-    nonsense, *others = (_again(server, method, {name: text}, where) for text in (NONSENSE, *texts))
+    nonsense, *others = (_again(server, method, {name: text}, where, changing) for text in (NONSENSE, *texts))
     return any(other != found for other in (nonsense, *others)) and (name in TEXT or any(others))
 
 
-def _again(server: Http, method: str, values: Mapping[str, Any], where: str) -> list[Any]:
-    """Return the hits of another answer; none if there are none where the first answer has them."""
+def _again(server: Http, method: str, values: Mapping[str, Any], where: str, changing: Set[str] = frozenset()) -> list[Any]:
+    """Return the hits of another answer, without the fields that change; none if there are none where the first has them."""
     try:
         found = at(_asked(server, method, values), where, WHO, "the answer")
     except SearchFailed:
         return []
-    return found if isinstance(found, list) else []
+    return [_kept(hit, changing) for hit in found] if isinstance(found, list) else []
 
 
 def _words(hit: Any) -> str:
@@ -175,6 +203,7 @@ def _proven(
     found: list[Any],
     given: Sequence[str],
     question: str,
+    changing: Set[str],
 ) -> Probed:
     """Return the settings, after a search with them, or all but the id if no field is surely that.
 
@@ -182,8 +211,15 @@ def _proven(
     """
     asked: dict[str, str] = {name: "{text}"}
     sent = "params" if method == "GET" else "body"
-    paths, notes = _paths(found, IDS), []
-    others = (_again(server, method, {name: text}, where) for text in (question, _words(found[-1])))
+    notes = []
+    others = [_again(server, method, {name: text}, where, changing) for text in (question, _words(found[-1]))]
+    if ranks := _ranks([found, *others]):
+        rest = [[_kept(hit, ranks) for hit in hits] for hits in (found, *others)]
+        if _identified(rest[0]):
+            found, *others = rest
+        else:
+            notes.append(f"'{min(ranks)}' counts 1, 2, 3 … in the answers, so it may be the rank; correct id if it is")
+    paths = _paths(found, IDS)
     if "id" not in paths and len(found) > 1 and (own := _own_id([found, *others])):
         paths = _paths(found, [own])
         notes.append(f"'{own}' is taken for the id, as it differs in each hit; correct id if it is another field")
@@ -216,6 +252,20 @@ def _proven(
     if size < SIZES[0]:
         notes.append(f"it refuses to return {SIZES[0]} hits; add k = {size} under [eval] in ringtrue.toml")
     return Probed({"kind": "http", **options}, question, len(hits), tuple(notes))
+
+
+def _ranks(answers: Sequence[Sequence[Any]]) -> set[str]:
+    """Return the fields with the name of an id that only count the hits of every answer."""
+    if not isinstance(answers[0][0], Mapping):
+        return set()
+    found = [
+        {path: list(map(str, values)) for path, values in _fields(hits, IDS, (str, int))} for hits in answers if len(hits) > 1
+    ]
+
+    def counts(values: list[str]) -> bool:
+        return values in ([str(n + start) for n in range(len(values))] for start in (0, 1))
+
+    return {path for path in (found[0] if found else {}) if path and all(counts(one.get(path, [""])) for one in found)}
 
 
 def _own_id(answers: Sequence[Sequence[Any]]) -> str | None:

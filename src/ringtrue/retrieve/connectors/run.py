@@ -17,7 +17,8 @@ import numpy as np
 
 from ringtrue.errors import BadAnswer, InputError, nearest
 from ringtrue.formats import Place, field_of, lines, read_jsonl, read_run, usable_id
-from ringtrue.records import Ints, Run
+from ringtrue.id_columns import Ints
+from ringtrue.records import Run
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.settings import Text
 from ringtrue.retrieve.protocol import Scope, plain

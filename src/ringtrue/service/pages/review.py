@@ -22,6 +22,7 @@ from ringtrue.brief import counted
 from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueError
 from ringtrue.golden import KAPPA, RULES, Rule, content_words, rater_name, version_name
 from ringtrue.review import GUIDELINES, STATES, backlog_rows, chosen, grouped, in_words, weekly_flow
+from ringtrue.review.refresh import RELEASED
 from ringtrue.service import reviewing
 from ringtrue.service.auth import LOCAL, Access, PageReader, PageReviewer, PageWriter
 from ringtrue.service.errors import Refused, refused
@@ -179,7 +180,9 @@ def _preview(
     status: int = 200, **values: Any,
 ) -> Response:  # fmt: skip
     approved = access.store.review_items(project=access.project, state="approved")
-    sets = Counter(str(item.metadata.get("golden") or "") for item in approved)
+    released = {entry.detail["proposal"] for entry in access.store.audit(project=access.project, what=RELEASED)}
+    # What a refresh left out when it was published stays approved, and blocks nothing.
+    sets = Counter(str(item.metadata.get("golden") or "") for item in approved if item.metadata.get("refresh") not in released)
     loose = sets.pop("", 0)  # of no set, as those of a refresh
     choices = sorted(sets.items(), key=lambda one: (-one[1], one[0]))
     chosen = golden or (choices[0][0] if choices else "")

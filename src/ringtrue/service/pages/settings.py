@@ -97,6 +97,7 @@ DEEDS = {
     "golden.look": "held-out part looked at", "baseline.update": "baseline updated", "review.publish": "judgments published",
     "judgments.delete": "judgments deleted", "experiments.import": "experiments imported", "key.create": "key created",
     "key.revoke": "key revoked", "gate.verdict": "run judged", "shadow.missing": "shadow queries missed",
+    "shadow.stopped": "shadow stopped",
     "log.lost": "searches lost", "user.deleted": "user forgotten", "demo.begun": "demonstration begun",
     "demo.filled": "demonstration filled",
 }  # fmt: skip

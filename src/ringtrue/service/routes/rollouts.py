@@ -117,7 +117,10 @@ def _feature(found: Shadowed) -> answers.ShadowFeature:
 def shadowed(access: Access) -> list[Shadowed]:
     """Return the features of the project that run or ran in the shadow."""
     store = access.store
-    found = [Shadowed(flag, known, shadow_of(store, flag)) for flag, known in shadow_features(store, project=access.project)]
+    found = [
+        Shadowed(flag, known, shadow_of(store, flag, judged=True))
+        for flag, known in shadow_features(store, project=access.project)
+    ]
     return [one for one in found if one.flag.shadow or one.summary.queries]
 
 
@@ -134,7 +137,7 @@ def shadow_feature(access: Access, feature: str) -> Shadowed:
     store = access.store
     known = store.flag(feature, project=access.project)
     flag = known or Flag(feature, project=access.project)
-    found = Shadowed(flag, known is not None, shadow_of(store, flag))
+    found = Shadowed(flag, known is not None, shadow_of(store, flag, judged=True))
     if known is None and not found.summary.queries:
         names = [one.name for one in store.flags(project=access.project)]
         cure = f"did you mean {nearest(feature, names)}?" if names else "no feature runs in the shadow yet"
