@@ -49,17 +49,17 @@ from common import (
 
 SIZES = (100, 500, 1_000, 5_000, 10_000)
 HOOK_MS = {500: 150.0, 5_000: 400.0}
-"""Whole process, p95 (A-3)."""
+"""Whole process, p95."""
 BOTH_MS = {500: 15.0, 1_000: 30.0}
-"""Loading, index and query, p50 (A-3)."""
+"""Loading, index and query, p50."""
 QUERY_MS = {10_000: 50.0}
-"""The query alone where the index persists, p95 (A-3)."""
+"""The query alone where the index persists, p95."""
 PARTS_MS = {"session boost": 10.0, "causal links": 20.0, "read hook": 5.0}
-"""p95 of each (A-7)."""
+"""p95 of each."""
 AT_ONCE = 1_000
 VECTORS = 500
 QUALITY = {"SetP@3": ("≥", 0.70), "R@10": ("≥", 0.90), "FalseInject@3": ("<", 0.10), "off-topic silent": ("=", 1.0)}
-"""Of the shipped default on memory-bench (A-10)."""
+"""Of the shipped default on memory-bench."""
 DEFAULT = "fts5_bm25, null"
 SHOWN = ("SetP@3", "P@3", "answered", "off-topic silent", "Silent", "FalseInject@3", "R@10", "RR", "nDCG@10")
 ABOUT_QUALITY = (

@@ -60,7 +60,7 @@ MEMORY_FLOORS = {
     ("locomo_sessions_dev", "R@10"): 0.95,
     ("locomo_dev", "R@10"): 0.76,
 }
-"""What the memory retriever reaches at least on LoCoMo, over all questions with evidence (A-10)."""
+"""What the memory retriever reaches at least on LoCoMo, over all questions with evidence."""
 NOT_APART = "all"
 
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("collections", nargs="*", help="only these: names of shipped sets, of folders in --data, or paths")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder with the BEIR folders")
     parser.add_argument("--choose", action="store_true", help="show how the default hybrid was chosen, instead")
-    parser.add_argument("--memory", action="store_true", help="measure only the agent memory's retriever (A-10)")
+    parser.add_argument("--memory", action="store_true", help="measure only the agent memory's retriever")
     parser.add_argument("--retriever", action="append", help="measure these retrievers, too; repeatable")
     add_common_options(parser, marks("quality"))
     options = parser.parse_args(argv)
@@ -317,7 +317,7 @@ def _memory_table(rows: list[dict[str, Any]]) -> str:
     ]
     header = ("collection", "questions", "retriever", "number", *MEMORY_MEASURES, "ms a question")
     return (
-        "The agent memory's retriever with its defaults (A-10), each conversation a store of its own. Its weights were chosen "
+        "The agent memory's retriever with its defaults, each conversation a store of its own. Its weights were chosen "
         "looking at these collections; LoCoMo's other five conversations took no part.\n\n"
         + table(header, shown, text_columns=3)
     )

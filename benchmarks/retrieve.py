@@ -50,7 +50,7 @@ from retrieve_tools import FTS5_DOCUMENTS, LENGTHS, NOTE_WORDS, PRODUCTS, SIZE, 
 FASTER_THAN_BM25S = 10.0  # queries per second of ringtrue ÷ those of bm25s, at least
 SLOWER_THAN_TANTIVY = 1.5  # time per query of ringtrue ÷ that of bare tantivy, at most
 SLOWER_THAN_PRODUCT = 1.3  # time of a dense search ÷ that of the bare matrix product, at most
-FTS5_MS = 15.0  # 500 documents, from the collection on disk to the first answer
+FTS5_MS = 15.0  # 500 documents, from the collection on disk to the first answer
 SAME_ANSWERS = 0.999  # of the top 10, ties at the cut-off aside, or ringtrue and bare tantivy did not do the same work
 
 PARTS = ("lexical", "fts5", "dense", "encode")

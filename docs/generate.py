@@ -102,7 +102,7 @@ def _figures() -> Iterator[str]:
     """The functions that describe many answers or compare two rankings."""
     yield "## Figures over many answers"
     yield ""
-    yield "Functions of `ringtrue.measures` and `ringtrue.stats` for what is not one number per query (M-8, M-9):"
+    yield "Functions of `ringtrue.measures` and `ringtrue.stats` for what is not one number per query:"
     yield ""
     for module, names in _FIGURES.items():
         for name in names:
@@ -229,7 +229,7 @@ def conformance() -> str:
         "## Where the two differ, on purpose",
         "",
         "- trec_eval refuses a run that names a document twice for one query. Here the document counts once, at its best rank, the",
-        "  list closes up, and the number of removed rows is reported (M-3).",
+        "  list closes up, and the number of removed rows is reported.",
         "- `IPrec`: trec_eval 10 rounds the number of relevant documents that a recall level needs to the nearest, version 9 (and",
         "  with it pytrec_eval) adds 0.9 and cuts. Ringtrue follows version 10.",
         "- pytrec_eval keeps scores in single precision, trec_eval 10 and Ringtrue in double: scores that differ only after the",

@@ -104,7 +104,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The answer to one query, best first. The order given is the truth; scores are information (M-3)."""
+    """The answer to one query, best first. The order given is the truth; scores are information."""
 
     query_id: str
     hits: tuple[Hit, ...]
@@ -398,7 +398,7 @@ def _stretches(tied: Ints) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class GoldenSet:
-    """Documents, queries and graded judgments, with everything a result must name to be repeatable (G-1)."""
+    """Documents, queries and graded judgments, with everything a result must name to be repeatable."""
 
     id: str
     version: str
@@ -432,7 +432,7 @@ class GoldenSet:
 
     @property
     def provisional(self) -> bool:
-        """True while no person confirmed a single judgment (G-7)."""
+        """True while no person confirmed a single judgment."""
         return not self.confirmed
 
     @property

@@ -1,4 +1,4 @@
-"""R-3: every broken file of documents ends with one line that names the file, the line or record, the field and the cure."""
+"""Every broken file of documents ends with one line that names the file, the line or record, the field and the cure."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def outcome(path: Path) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_r3_broken_documents_are_named_with_place_field_and_cure(case: Broken, tmp_path: Path) -> None:
+def test_broken_documents_are_named_with_place_field_and_cure(case: Broken, tmp_path: Path) -> None:
     path = tmp_path / case.filename
     path.write_bytes(case.content)
     message = complaint(path)
@@ -205,13 +205,13 @@ def test_no_case_is_named_twice() -> None:
     assert len({case.name for case in CASES}) == len(CASES) > 90
 
 
-def test_r3_the_same_id_in_two_files_names_both(tmp_path: Path) -> None:
+def test_the_same_id_in_two_files_names_both(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"_id": "d0", "text": ""}\n' + OK)
     (tmp_path / "b.csv").write_text("id,text\nd2,x\nd1,y\n")
     assert f"{tmp_path / 'b.csv'}:3: the id 'd1' is taken by {tmp_path / 'a.jsonl'}:2; " in complaint(tmp_path)
 
 
-def test_r3_a_record_with_the_id_of_a_file_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_with_the_id_of_a_file_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("one")
     (tmp_path / "b.jsonl").write_text('{"_id": "a.txt", "text": "two"}')
@@ -220,7 +220,7 @@ def test_r3_a_record_with_the_id_of_a_file_names_both(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("option", ["id_field", "text_field"])
-def test_r3_a_named_field_that_is_not_there_offers_the_nearest(option: str, tmp_path: Path) -> None:
+def test_a_named_field_that_is_not_there_offers_the_nearest(option: str, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"identifier": 1, "description": "x", "_id": "a", "text": "t"}')
     message = complaint(tmp_path / "a.jsonl", **{option: "descripton" if option == "text_field" else "identifer"})
     assert "a.jsonl:1" in message
@@ -229,7 +229,7 @@ def test_r3_a_named_field_that_is_not_there_offers_the_nearest(option: str, tmp_
     assert "did you mean 'description'?" in message or "did you mean 'identifier'?" in message
 
 
-def test_r3_a_folder_without_a_readable_file_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_folder_without_a_readable_file_says_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(MissingInput, match="the folder is empty; put documents into it"):
         find([tmp_path])
     (tmp_path / "a.png").write_bytes(b"x")
@@ -241,14 +241,14 @@ def test_r3_a_folder_without_a_readable_file_says_what_it_holds(tmp_path: Path) 
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file")
-def test_r3_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("x")
     path.chmod(0)
     assert "check its permissions" in complaint(path)
 
 
-def test_r3_a_file_that_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.txt"
     path.write_text("x")
 
@@ -259,13 +259,13 @@ def test_r3_a_file_that_the_system_refuses(tmp_path: Path, monkeypatch: pytest.M
     assert complaint(path) == f"{path}: cannot be read (Permission denied); check its permissions"
 
 
-def test_r3_a_file_name_with_a_line_break_still_gives_one_line(tmp_path: Path) -> None:
+def test_a_file_name_with_a_line_break_still_gives_one_line(tmp_path: Path) -> None:
     path = tmp_path / "od\nd.jsonl"
     path.write_text("{")
     assert "od\\nd.jsonl:1" in complaint(path)
 
 
-def test_r3_a_file_name_that_is_no_text_cannot_be_an_id(tmp_path: Path) -> None:
+def test_a_file_name_that_is_no_text_cannot_be_an_id(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
     try:
         path.write_text("x")
@@ -274,7 +274,7 @@ def test_r3_a_file_name_that_is_no_text_cannot_be_an_id(tmp_path: Path) -> None:
     assert "half of a character pair" in complaint(path)
 
 
-def test_r3_a_pdf_that_is_none_is_locked_or_holds_pictures_only(tmp_path: Path) -> None:
+def test_a_pdf_that_is_none_is_locked_or_holds_pictures_only(tmp_path: Path) -> None:
     pypdf = pytest.importorskip("pypdf", reason="PDF needs ringtrue[pdf]")
     path = tmp_path / "a.pdf"
     for content in (b"%PDF-1.4\nnothing", b"no PDF at all", b"%PDF-1.4\n1 0 obj\n<<\nstartxref\n9\n%%EOF"):
@@ -296,7 +296,7 @@ def test_r3_a_pdf_that_is_none_is_locked_or_holds_pictures_only(tmp_path: Path) 
 @pytest.mark.parametrize(
     "piece", ["<", "<!--", "<![", "</", "<a", "&", "<p>", "<script>", "<![if x]>", "<!DOCTYPE", "<?", "<a b='"]
 )
-def test_r3_a_heap_of_html_marks_is_read_or_refused_in_time(piece: str, tmp_path: Path) -> None:
+def test_a_heap_of_html_marks_is_read_or_refused_in_time(piece: str, tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text(f"<p>words {piece * (20_000 // len(piece))}")
     started = time.process_time()
@@ -338,7 +338,7 @@ def test_r3_a_heap_of_html_marks_is_read_or_refused_in_time(piece: str, tmp_path
     ),
     ending=st.sampled_from(["json", "jsonl", "csv", "tsv", "md", "txt", "html", "jsonl.gz"]),
 )
-def test_r3_whatever_a_file_holds_it_is_documents_or_one_line(content: bytes, ending: str, tmp_path: Path) -> None:
+def test_whatever_a_file_holds_it_is_documents_or_one_line(content: bytes, ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{ending}"
     path.write_bytes(content)
     read, refused = outcome(path)

@@ -1,4 +1,4 @@
-"""The Chroma connector against the real server of the chromadb wheel, and against servers that misbehave (R-7)."""
+"""The Chroma connector against the real server of the chromadb wheel, and against servers that misbehave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B-1: what decides a connected system's answers is in its fingerprint; where it is, and who asks, is not."""
+"""What decides a connected system's answers is in its fingerprint; where it is, and who asks, is not."""
 
 from __future__ import annotations
 

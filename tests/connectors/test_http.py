@@ -1,4 +1,4 @@
-"""Http against real HTTP servers on the loopback: a little search of our own, and servers that misbehave (R-7)."""
+"""Http against real HTTP servers on the loopback: a little search of our own, and servers that misbehave."""
 
 from __future__ import annotations
 

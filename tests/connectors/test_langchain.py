@@ -1,4 +1,4 @@
-"""The LangChain connector with LangChain's own classes: a vector store, its retriever, retrievers of a program (R-7)."""
+"""The LangChain connector with LangChain's own classes: a vector store, its retriever, retrievers of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The LlamaIndex connector with LlamaIndex' own classes: indexes, their retrievers, retrievers of a program (R-7)."""
+"""The LlamaIndex connector with LlamaIndex' own classes: indexes, their retrievers, retrievers of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R-7: tools of MCP servers that are written with the official SDK's own server class, over both transports."""
+"""Tools of MCP servers that are written with the official SDK's own server class, over both transports."""
 
 from __future__ import annotations
 

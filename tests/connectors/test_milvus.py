@@ -1,4 +1,4 @@
-"""Milvus against a real server (R-7): 2.3.5, as its wheel carries it."""
+"""Milvus against a real server: 2.3.5, as its wheel carries it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R-7: OpenSearch and Elasticsearch, against a small server that speaks their documented interface.
+"""OpenSearch and Elasticsearch, against a small server that speaks their documented interface.
 
 Neither system can be started from a wheel, so the server in ``opensearch_server`` stands in for both.
 """

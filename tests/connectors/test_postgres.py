@@ -1,4 +1,4 @@
-"""PostgreSQL full text search and pgvector against a real server (R-7)."""
+"""PostgreSQL full text search and pgvector against a real server."""
 
 from __future__ import annotations
 

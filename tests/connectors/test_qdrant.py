@@ -1,4 +1,4 @@
-"""The Qdrant connector: Qdrant's own engine behind a small server that speaks its REST API, the local mode, and faults (R-7).
+"""The Qdrant connector: Qdrant's own engine behind a small server that speaks its REST API, the local mode, and faults.
 
 No wheel carries the server. ``qdrant-edge-py`` carries its engine, which here does the searching; what stands in is the HTTP
 in front of it: two calls of the documented API, strict about what they are sent, with the documented errors.

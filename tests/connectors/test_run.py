@@ -1,4 +1,4 @@
-"""RunFile over files as people have them: stored answers come back as they are, what was never answered is an error (R-7)."""
+"""RunFile over files as people have them: stored answers come back as they are, what was never answered is an error."""
 
 from __future__ import annotations
 

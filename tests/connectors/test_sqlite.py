@@ -1,4 +1,4 @@
-"""Sqlite over real FTS5 files, with real locks and real damage (R-7)."""
+"""Sqlite over real FTS5 files, with real locks and real damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP that connectors share: every failure has one type, the time limit is on the whole, nothing secret shows (R-7)."""
+"""The HTTP that connectors share: every failure has one type, the time limit is on the whole, nothing secret shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planting into the vector stores and indexes of LangChain and LlamaIndex, and where there is nothing to write (E-1)."""
+"""Planting into the vector stores and indexes of LangChain and LlamaIndex, and where there is nothing to write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planting into OpenSearch and Elasticsearch, against the stand-in that speaks their documented interface (E-1)."""
+"""Planting into OpenSearch and Elasticsearch, against the stand-in that speaks their documented interface."""
 
 from __future__ import annotations
 

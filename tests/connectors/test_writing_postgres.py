@@ -1,4 +1,4 @@
-"""Planting into PostgreSQL tables of several makes, on the real server (E-1)."""
+"""Planting into PostgreSQL tables of several makes, on the real server."""
 
 from __future__ import annotations
 

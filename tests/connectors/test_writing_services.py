@@ -1,4 +1,4 @@
-"""Planting through requests, programs and MCP tools that somebody set up for it (E-1)."""
+"""Planting through requests, programs and MCP tools that somebody set up for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planting into SQLite files: plain FTS5 tables, and those beside or over a table of contents (E-1)."""
+"""Planting into SQLite files: plain FTS5 tables, and those beside or over a table of contents."""
 
 from __future__ import annotations
 

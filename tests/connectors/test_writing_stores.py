@@ -1,4 +1,4 @@
-"""Planting into vector stores: Chroma's server, Qdrant's local engine, Milvus' server (E-1)."""
+"""Planting into vector stores: Chroma's server, Qdrant's local engine, Milvus' server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every system must hold that a golden set is planted into (E-1): the same questions to each, in the tests' own words."""
+"""What every system must hold that a golden set is planted into: the same questions to each, in the tests' own words."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def test_diff_classes_and_deltas(ringtrue, files, tmp_path) -> None:
     assert "1 identical" in ringtrue("diff", files[1], other, "-k", "3").out
 
 
-def test_c3_run_folders_bring_the_judgments_they_were_made_with(ringtrue, tmp_path) -> None:
+def test_run_folders_bring_the_judgments_they_were_made_with(ringtrue, tmp_path) -> None:
     golden = golden_set(20)
     pair = [evaluation(golden, answers(golden, skill=skill, seed=3), name=f"skill {skill}") for skill in (0.4, 0.9)]
     folders = [save(one, tmp_path / f"run-{place}").run_dir for place, one in enumerate(pair)]
@@ -369,7 +369,7 @@ def test_json_never_holds_nan(ringtrue, files) -> None:
     assert constants == []
 
 
-def test_m3_a_set_scores_alike_in_every_format_that_can_hold_its_rules(ringtrue, tmp_path, root) -> None:
+def test_a_set_scores_alike_in_every_format_that_can_hold_its_rules(ringtrue, tmp_path, root) -> None:
     run = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
     wanted = ringtrue("score", "hotel", run, "P@5", "--by", "query_type", "--json").json
     for name, form in (("h.json", "golden-dataset"), ("h.yaml", "test-set"), ("h-beir", "beir")):
@@ -381,7 +381,7 @@ def test_m3_a_set_scores_alike_in_every_format_that_can_hold_its_rules(ringtrue,
     assert any("relevance_threshold" in loss for loss in lost), lost
 
 
-def test_g3_a_result_names_the_exact_version_of_its_golden_set(ringtrue, root) -> None:
+def test_a_result_names_the_exact_version_of_its_golden_set(ringtrue, root) -> None:
     run = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
     outcome = ringtrue("score", "hotel", run, "P@5", "--json")
     golden = ringtrue("golden", "show", "hotel", "--json").json
@@ -393,7 +393,7 @@ def test_g3_a_result_names_the_exact_version_of_its_golden_set(ringtrue, root) -
     assert "relevant means grade 2 or more" in text
 
 
-def test_g4_every_look_at_the_held_out_part_is_counted(ringtrue, tmp_path, root) -> None:
+def test_every_look_at_the_held_out_part_is_counted(ringtrue, tmp_path, root) -> None:
     run = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
     ringtrue("golden", "split", "hotel", "--out", tmp_path)
     assert ringtrue("score", tmp_path / "tuning.json", run, "P@5").code == 0

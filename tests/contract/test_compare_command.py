@@ -1,4 +1,4 @@
-"""``ringtrue compare``: verdict first, stable JSON keys, and an exit code that does not gate (C-1, C-2)."""
+"""``ringtrue compare``: verdict first, stable JSON keys, and an exit code that does not gate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def trec_run(path: Path, hits: dict[str, list[str]]) -> Path:
     return path
 
 
-def test_c2_the_verdict_comes_first_in_plain_words(ringtrue: Ringtrue, runs: Path) -> None:
+def test_the_verdict_comes_first_in_plain_words(ringtrue: Ringtrue, runs: Path) -> None:
     found = ringtrue("compare", runs / "weak", runs / "strong", *FAST)
     lines = found.out.splitlines()
     assert found.code == 0
@@ -72,7 +72,7 @@ def test_other_tests_are_shown_when_they_are_asked_for(ringtrue: Ringtrue, runs:
     assert all(name in told for name in others)
     (header,) = [line for line in plain.splitlines() if line.startswith("measure ")]
     assert header.split() == ["measure", "A", "B", "B", "−", "A", "interval", "p", "win/tie/loss", "verdict"]
-    # G-5: a size means nothing without the conditions it was planned with.
+    # A size means nothing without the conditions it was planned with.
     assert "size seen (80 % power, alpha 0.05)" in told
     assert (
         "size seen (80 % power, alpha 0.05, corrected for 8 tests)"
@@ -80,7 +80,7 @@ def test_other_tests_are_shown_when_they_are_asked_for(ringtrue: Ringtrue, runs:
     )
 
 
-def test_c1_the_p_that_is_shown_is_the_larger_of_both_that_must_hold(ringtrue: Ringtrue, runs: Path) -> None:
+def test_the_p_that_is_shown_is_the_larger_of_both_that_must_hold(ringtrue: Ringtrue, runs: Path) -> None:
     pair = (runs / "weak", runs / "same", "-m", "nDCG@10", "-m", "RR", *FAST)
     found = ringtrue("compare", *pair, "--json").json["measures"]
     assert found["RR"]["p_adjusted"] > max(found["RR"]["p"], found["RR"]["interval_p"])
@@ -107,12 +107,12 @@ def test_runs_are_found_by_name_the_newest_first(
     assert "mian: is no run folder and no name of a run in .ringtrue/runs (main, new)" in unknown.err
 
 
-def test_c2_comparing_is_not_gating_a_worse_run_ends_with_0(ringtrue: Ringtrue, runs: Path) -> None:
+def test_comparing_is_not_gating_a_worse_run_ends_with_0(ringtrue: Ringtrue, runs: Path) -> None:
     found = ringtrue("compare", runs / "strong", runs / "weak", *FAST)
     assert (found.code, found.out.splitlines()[0]) == (0, "verdict: worse")
 
 
-def test_c2_too_little_evidence_says_how_many_more_queries_would_settle_it(ringtrue: Ringtrue, runs: Path) -> None:
+def test_too_little_evidence_says_how_many_more_queries_would_settle_it(ringtrue: Ringtrue, runs: Path) -> None:
     found = ringtrue("compare", runs / "weak", runs / "same", *FAST)
     assert found.code == 0
     assert found.out.startswith("verdict: not enough evidence\nWhether hybrid differs from bm25 by nDCG@10 is open")
@@ -137,7 +137,7 @@ def test_json_is_one_object_with_the_promised_keys(ringtrue: Ringtrue, runs: Pat
     assert abs(record["moved"][0]["diff"]) >= abs(record["moved"][2]["diff"]) > 0
 
 
-def test_c1_the_seed_and_the_correction_are_obeyed(ringtrue: Ringtrue, runs: Path) -> None:
+def test_the_seed_and_the_correction_are_obeyed(ringtrue: Ringtrue, runs: Path) -> None:
     pair = (runs / "weak", runs / "strong", "--json", *FAST)
     first, again, other = (ringtrue("compare", *pair, "--seed", seed).out for seed in ("1", "1", "2"))
     assert first == again != other
@@ -146,7 +146,7 @@ def test_c1_the_seed_and_the_correction_are_obeyed(ringtrue: Ringtrue, runs: Pat
     assert plain["correction"] == "none"
 
 
-def test_c1_more_than_two_runs_are_each_compared_with_the_first(ringtrue: Ringtrue, runs: Path) -> None:
+def test_more_than_two_runs_are_each_compared_with_the_first(ringtrue: Ringtrue, runs: Path) -> None:
     three = (runs / "weak", runs / "strong", runs / "same", "-m", "nDCG@10", "-m", "AP", *FAST)
     record = ringtrue("compare", *three, "--json").json
     assert [one["verdict"] for one in record["comparisons"]] == ["better", "not enough evidence"]
@@ -215,7 +215,7 @@ def test_run_folders_can_be_scored_against_a_golden_set_and_keep_their_latency(
     assert set(found["slices"]["query_type"]) == {"factual", "comparative"}
 
 
-def test_g4_a_look_at_the_held_out_part_is_counted(ringtrue: Ringtrue, runs: Path, tmp_path: Path) -> None:
+def test_a_look_at_the_held_out_part_is_counted(ringtrue: Ringtrue, runs: Path, tmp_path: Path) -> None:
     _, held_out = split(GOLDEN)
     target = tmp_path / "held-out.json"
     save_set(held_out, target)

@@ -1,4 +1,4 @@
-"""``ringtrue experiment`` and ``ringtrue sweep`` on the command line (X-1, X-2)."""
+"""``ringtrue experiment`` and ``ringtrue sweep`` on the command line."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_command_has_help_with_an_example(ringtrue, words) -> None:
     assert f"Example: ringtrue {' '.join(words)}" in " ".join(outcome.out.split())
 
 
-def test_x1_add_derives_changes_and_verdict(ringtrue, runs) -> None:
+def test_add_derives_changes_and_verdict(ringtrue, runs) -> None:
     outcome = ringtrue("experiment", "add", "runs/after", "--baseline", "runs/before", "--date", "2026-11-16", "--json")
     assert outcome.code == 0, outcome.err
     added = outcome.json
@@ -87,7 +87,7 @@ def test_x1_add_derives_changes_and_verdict(ringtrue, runs) -> None:
     assert (stored["description"], stored["run_dir"]) == ("back again", "../runs/before")
 
 
-def test_x1_a_run_that_it_was_compared_with_goes_by_its_own_name(ringtrue, runs) -> None:
+def test_a_run_that_it_was_compared_with_goes_by_its_own_name(ringtrue, runs) -> None:
     worse = ringtrue("experiment", "add", "runs/before", "-b", "runs/after", "--json").json
     assert "against run runs/after (" in worse["verdict"]
     assert "baseline 1.0.0" not in worse["verdict"]
@@ -96,7 +96,7 @@ def test_x1_a_run_that_it_was_compared_with_goes_by_its_own_name(ringtrue, runs)
     assert "against baseline 1.0.0 (" in recorded["verdict"]
 
 
-def test_x1_whose_commit_it_is_is_told(ringtrue, runs) -> None:
+def test_whose_commit_it_is_is_told(ringtrue, runs) -> None:
     assert "commit" not in ringtrue("experiment", "add", "runs/after", "-b", "runs/before").err
     who = ["-c", "user.name=tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false"]
     for words in (["init", "--quiet"], [*who, "commit", "--quiet", "--allow-empty", "--message", "first"]):
@@ -107,7 +107,7 @@ def test_x1_whose_commit_it_is_is_told(ringtrue, runs) -> None:
     assert f"checked out now, {head[:10]}" in outcome.err
 
 
-def test_x1_add_takes_changes_and_verdict_by_hand(ringtrue, runs) -> None:
+def test_add_takes_changes_and_verdict_by_hand(ringtrue, runs) -> None:
     arguments = ["--verdict", "REJECTED (too slow)", "--change", "chunking.max_tokens=256", "--change", "model=small"]
     added = ringtrue("experiment", "add", "runs/after", *arguments, "--json").json
     assert added["verdict"] == "REJECTED (too slow)"
@@ -115,14 +115,14 @@ def test_x1_add_takes_changes_and_verdict_by_hand(ringtrue, runs) -> None:
     assert "baseline" not in added
 
 
-def test_x1_the_rules_of_the_projects_gate_decide(ringtrue, runs) -> None:
+def test_the_rules_of_the_projects_gate_decide(ringtrue, runs) -> None:
     (runs / "ringtrue.toml").write_text("[gate.floors]\n'Success@1' = 0.2\n", encoding="utf-8")
     assert "ACCEPTED" in ringtrue("experiment", "add", "runs/after", "-b", "runs/before").out
     (runs / "ringtrue.toml").write_text("[gate]\nmax_drop = 0.99\n[gate.floors]\n'R@5' = 0.7\n", encoding="utf-8")
     assert "REJECTED (R@5 below its floor" in ringtrue("experiment", "add", "runs/before", "-b", "runs/after").out
 
 
-def test_x1_list_show_and_compare_the_seeds_experiments(ringtrue, seeded) -> None:
+def test_list_show_and_compare_the_seeds_experiments(ringtrue, seeded) -> None:
     listed = ringtrue("experiment", "list")
     assert listed.code == 0
     assert listed.out.splitlines()[0].split() == ["id", "date", "description", "verdict", "R@5", "P@5", "RR", "nDCG@5"]
@@ -143,7 +143,7 @@ def test_x1_list_show_and_compare_the_seeds_experiments(ringtrue, seeded) -> Non
     assert record["measures"] is None
 
 
-def test_x1_compare_makes_every_test_where_the_runs_are_there(ringtrue, runs) -> None:
+def test_compare_makes_every_test_where_the_runs_are_there(ringtrue, runs) -> None:
     for one, other in (("before", "after"), ("after", "before")):
         ringtrue("experiment", "add", f"runs/{one}", "-b", f"runs/{other}")
     record = ringtrue("experiment", "compare", "exp-001", "exp-002", "--json").json
@@ -153,7 +153,7 @@ def test_x1_compare_makes_every_test_where_the_runs_are_there(ringtrue, runs) ->
     assert "exp-002 against exp-001, nDCG@10: better" in text
 
 
-def test_x1_import_and_export_lose_nothing(ringtrue, here) -> None:
+def test_import_and_export_lose_nothing(ringtrue, here) -> None:
     source = here / "theirs.json"
     source.write_text(json.dumps(SEED), encoding="utf-8")
     assert ringtrue("experiment", "import", source, "--json").json["added"] == ["exp-001", "exp-002"]
@@ -173,7 +173,7 @@ def test_x1_import_and_export_lose_nothing(ringtrue, here) -> None:
     assert (refused.code, "--overwrite" in refused.err) == (2, True)
 
 
-def test_x1_import_renumbers_only_when_asked(ringtrue, seeded) -> None:
+def test_import_renumbers_only_when_asked(ringtrue, seeded) -> None:
     other = {"experiments": [{**SEED["experiments"][0], "description": "another one"}]}
     (seeded / "other.json").write_text(json.dumps(other), encoding="utf-8")
     refused = ringtrue("experiment", "import", "other.json")
@@ -210,7 +210,7 @@ def test_mistakes_end_with_one_line_and_their_code(ringtrue, runs, arguments, co
     assert outcome.out == ""
 
 
-def test_x2_sweep_tells_for_how_many_queries_the_measure_has_no_value(ringtrue, here) -> None:
+def test_sweep_tells_for_how_many_queries_the_measure_has_no_value(ringtrue, here) -> None:
     arguments = [
         "sweep",
         "-g",
@@ -232,7 +232,7 @@ def test_x2_sweep_tells_for_how_many_queries_the_measure_has_no_value(ringtrue, 
     assert not (here / "held-out-looks.jsonl").exists()
 
 
-def test_x2_sweep_tells_trials_effects_and_verdict(ringtrue, here) -> None:
+def test_sweep_tells_trials_effects_and_verdict(ringtrue, here) -> None:
     arguments = ["sweep", "-g", "hotel", "-r", "fts5(title={t}, body={b})", "-p", "t=0.1,2,5", "-p", "b=0.1,1"]
     outcome = ringtrue(*arguments, "--track")
     assert outcome.code in (0, 1, 3), outcome.err
@@ -261,7 +261,7 @@ def test_x2_sweep_tells_trials_effects_and_verdict(ringtrue, here) -> None:
         assert (here / "held-out-looks.jsonl").is_file()
 
 
-def test_x2_sweep_over_parts_that_were_split_before(ringtrue, here) -> None:
+def test_sweep_over_parts_that_were_split_before(ringtrue, here) -> None:
     ringtrue("golden", "split", "hotel", "--out", "parts")
     space = ["-r", "rrf(bm25(title={t}), fts5(title=0.1))", "-p", "t=1,8"]
     refused = ringtrue("sweep", "-g", "parts/tuning.json", *space)
@@ -273,7 +273,7 @@ def test_x2_sweep_over_parts_that_were_split_before(ringtrue, here) -> None:
     assert found.json["golden"] == "hotel-tuning-v1.0.0"
 
 
-def test_x2_sweep_exits_by_what_it_found(ringtrue, here, monkeypatch) -> None:
+def test_sweep_exits_by_what_it_found(ringtrue, here, monkeypatch) -> None:
     from ringtrue.cli.sweep import CODES
 
     assert CODES == {"confirmed": 0, "baseline": 0, "worse": 1, "not enough evidence": 3}
@@ -282,7 +282,7 @@ def test_x2_sweep_exits_by_what_it_found(ringtrue, here, monkeypatch) -> None:
     assert "none of 2 trials beat the baseline" in same.out
 
 
-def test_x2_sweep_uses_documents_that_were_ingested(ringtrue, here) -> None:
+def test_sweep_uses_documents_that_were_ingested(ringtrue, here) -> None:
     assert ringtrue("ingest", "hotel", "--into", "docs", "-r", "bm25").code == 0
     arguments = [
         "-g",

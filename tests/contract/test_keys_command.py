@@ -1,4 +1,4 @@
-"""``ringtrue keys`` (V-4): keys are made, listed and revoked; a token is shown once and kept nowhere."""
+"""``ringtrue keys``: keys are made, listed and revoked; a token is shown once and kept nowhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def test_v4_a_token_is_shown_once_opens_its_scopes_and_is_kept_nowhere(ringtrue: Run, place: Path) -> None:
+def test_a_token_is_shown_once_opens_its_scopes_and_is_kept_nowhere(ringtrue: Run, place: Path) -> None:
     made = ringtrue("keys", "create", "ci", "--scope", "read", "--scope", "write", "--project", "shop")
     assert made.code == 0
     assert "keep it like a password" in made.err
@@ -44,7 +44,7 @@ def test_v4_a_token_is_shown_once_opens_its_scopes_and_is_kept_nowhere(ringtrue:
     assert not any(token.encode() in file.read_bytes() for file in (place / ".ringtrue").iterdir())
 
 
-def test_v4_keys_as_json_and_their_state(ringtrue: Run) -> None:
+def test_keys_as_json_and_their_state(ringtrue: Run) -> None:
     made = ringtrue("keys", "create", "ci", "-s", "read", "-s", "read", "--days", "30", "--json").json
     assert made["token"].startswith("rt_")
     assert made["key"]["scopes"] == ["read"]
@@ -58,7 +58,7 @@ def test_v4_keys_as_json_and_their_state(ringtrue: Run) -> None:
         assert store.verify_key(made["token"], now=now()) is None
 
 
-def test_v4_revoking_twice_says_so_and_what_was_done_is_audited(ringtrue: Run) -> None:
+def test_revoking_twice_says_so_and_what_was_done_is_audited(ringtrue: Run) -> None:
     key_id = ringtrue("keys", "create", "ci", "--scope", "read", "--who", "desk", "--json").json["key"]["key_id"]
     assert "is revoked" in ringtrue("keys", "revoke", key_id, "--who", "night desk").out
     again = ringtrue("keys", "revoke", key_id)
@@ -68,7 +68,7 @@ def test_v4_revoking_twice_says_so_and_what_was_done_is_audited(ringtrue: Run) -
     assert trail == [("night desk", "key revoked", "ci"), ("desk", "key created", "ci")]
 
 
-def test_v4_a_key_that_is_not_there_is_met_with_the_nearest(ringtrue: Run) -> None:
+def test_a_key_that_is_not_there_is_met_with_the_nearest(ringtrue: Run) -> None:
     key_id = ringtrue("keys", "create", "ci", "--scope", "read", "--json").json["key"]["key_id"]
     wrong = ringtrue("keys", "revoke", f"{key_id[:-1]}x")
     assert (wrong.code, f"did you mean '{key_id}'?" in wrong.err) == (2, True)
@@ -88,13 +88,13 @@ def test_v4_a_key_that_is_not_there_is_met_with_the_nearest(ringtrue: Run) -> No
         (["revoke", "key_1"], "there is no store yet"),
     ],
 )
-def test_v4_wrong_usage_ends_with_2_and_one_line(ringtrue: Run, arguments: list[str], says: str) -> None:
+def test_wrong_usage_ends_with_2_and_one_line(ringtrue: Run, arguments: list[str], says: str) -> None:
     found = ringtrue("keys", *arguments)
     assert (found.code, found.out) == (2, "")
     assert says in found.err
     assert found.err.count("\n") == 1
 
 
-def test_v4_an_empty_list_says_how_to_make_a_key(ringtrue: Run) -> None:
+def test_an_empty_list_says_how_to_make_a_key(ringtrue: Run) -> None:
     Store.open().close()
     assert "ringtrue keys create NAME --scope read" in ringtrue("keys", "list").out

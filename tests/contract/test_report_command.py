@@ -41,7 +41,7 @@ def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def test_p1_markdown_goes_to_standard_output(ringtrue, runs: Path) -> None:
+def test_markdown_goes_to_standard_output(ringtrue, runs: Path) -> None:
     done = ringtrue("report", "now")
     assert done.code == 0
     assert done.out.startswith("# Ringtrue evaluation: bm25\n")
@@ -49,7 +49,7 @@ def test_p1_markdown_goes_to_standard_output(ringtrue, runs: Path) -> None:
     assert not (runs / "reports").exists()
 
 
-def test_p1_html_goes_to_the_usual_file(ringtrue, runs: Path) -> None:
+def test_html_goes_to_the_usual_file(ringtrue, runs: Path) -> None:
     done = ringtrue("report", "now", "--format", "html")
     assert done.code == 0
     (page,) = (runs / "reports").iterdir()
@@ -58,7 +58,7 @@ def test_p1_html_goes_to_the_usual_file(ringtrue, runs: Path) -> None:
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
 
 
-def test_p1_every_format_at_once_into_a_folder(ringtrue, runs: Path) -> None:
+def test_every_format_at_once_into_a_folder(ringtrue, runs: Path) -> None:
     chosen = [argument for name in FORMATS for argument in ("--format", name)]
     done = ringtrue("report", "now", "--baseline", "ringtrue-baseline.json", *chosen, "--out", "out", "--json")
     assert done.code == 0
@@ -74,20 +74,20 @@ def test_p1_every_format_at_once_into_a_folder(ringtrue, runs: Path) -> None:
     assert files["pr"].read_text(encoding="utf-8").startswith("<!-- ringtrue:report -->\n### ❌ FAIL")
 
 
-def test_p1_against_another_run_it_is_compared(ringtrue, runs: Path) -> None:
+def test_against_another_run_it_is_compared(ringtrue, runs: Path) -> None:
     done = ringtrue("report", "now", "--against", "before", "--format", "pr", "--key", "docs", "--no-baseline")
     assert done.out.startswith("<!-- ringtrue:report:docs -->\n### bm25 is worse than hybrid by nDCG@10")
     assert re.search(r"\d+ queries improved, \d+ regressed", done.out)
 
 
-def test_p1_json_is_one_object_and_nothing_else(ringtrue, runs: Path) -> None:
+def test_json_is_one_object_and_nothing_else(ringtrue, runs: Path) -> None:
     found = ringtrue("report", "now", "--json", "--no-baseline").json
     assert found["name"] == "bm25"
     assert found["verdict"] is None
     assert found == {**ringtrue("report", "now", "--format", "json", "--no-baseline").json, "made_at": found["made_at"]}
 
 
-def test_p1_a_report_judges_by_the_baseline_of_the_folder_as_the_gate_does(ringtrue, runs: Path) -> None:
+def test_a_report_judges_by_the_baseline_of_the_folder_as_the_gate_does(ringtrue, runs: Path) -> None:
     assert "**❌ FAIL: " in ringtrue("report", "now").out
     alone = ringtrue("report", "now", "--no-baseline").out.splitlines()
     assert alone[2].startswith("**nDCG@10 is ")
@@ -96,7 +96,7 @@ def test_p1_a_report_judges_by_the_baseline_of_the_folder_as_the_gate_does(ringt
     assert (clash.code, len(clash.err.splitlines())) == (2, 1)
 
 
-def test_p1_floors_of_the_settings_judge_without_a_baseline(ringtrue, runs: Path) -> None:
+def test_floors_of_the_settings_judge_without_a_baseline(ringtrue, runs: Path) -> None:
     (runs / "ringtrue-baseline.json").unlink()
     (runs / "ringtrue.toml").write_text("[gate.floors]\n'R@5' = 0.99\n", encoding="utf-8")
     assert "R@5 below its floor" in ringtrue("report", "now").out
@@ -104,7 +104,7 @@ def test_p1_floors_of_the_settings_judge_without_a_baseline(ringtrue, runs: Path
     assert "not judged" in ringtrue("report", "now").out
 
 
-def test_p1_a_baseline_of_another_golden_set_is_left_out_with_a_note(ringtrue, runs: Path) -> None:
+def test_a_baseline_of_another_golden_set_is_left_out_with_a_note(ringtrue, runs: Path) -> None:
     before = healthy(components=(), losses=())
     golden = replace(before.setup.golden, content_hash="another", version="other-v2.0.0")
     write_baseline(baseline_of(replace(before, setup=replace(before.setup, golden=golden))), runs / "ringtrue-baseline.json")
@@ -113,7 +113,7 @@ def test_p1_a_baseline_of_another_golden_set_is_left_out_with_a_note(ringtrue, r
     assert "note: ringtrue-baseline.json was recorded on another golden set (other-v2.0.0) and is left out" in done.err
 
 
-def test_b3_a_report_with_rules_says_that_the_baseline_is_of_another_golden_set(ringtrue, runs: Path) -> None:
+def test_a_report_with_rules_says_that_the_baseline_is_of_another_golden_set(ringtrue, runs: Path) -> None:
     record = json.loads((runs / "ringtrue-baseline.json").read_text())
     record["golden"] |= {"content_hash": "another", "version": "other-v2.0.0"}
     (runs / "ringtrue-baseline.json").write_text(json.dumps(record))
@@ -124,14 +124,14 @@ def test_b3_a_report_with_rules_says_that_the_baseline_is_of_another_golden_set(
     assert "no baseline" not in told
 
 
-def test_b3_a_report_on_a_failure_ends_with_0_and_says_who_judges(ringtrue, runs: Path) -> None:
+def test_a_report_on_a_failure_ends_with_0_and_says_who_judges(ringtrue, runs: Path) -> None:
     done = ringtrue("report", "now", "--baseline", "ringtrue-baseline.json", "--format", "junit", "--out", "junit.xml")
     assert done.code == 0
     assert "note: the verdict is fail; `ringtrue gate` would end with exit code 1" in done.err
     assert Xml.parse(runs / "junit.xml").getroot().tag == "testsuites"
 
 
-def test_p1_the_policy_of_the_settings_file_applies(ringtrue, runs: Path) -> None:
+def test_the_policy_of_the_settings_file_applies(ringtrue, runs: Path) -> None:
     (runs / "ringtrue.toml").write_text(
         "[gate]\ndrop_measures = []\nlatency_increase = inf\n[gate.floors]\n'R@5' = 0.01\n", encoding="utf-8"
     )
@@ -150,7 +150,7 @@ def test_p1_the_policy_of_the_settings_file_applies(ringtrue, runs: Path) -> Non
         (["now", "--against", "missing"], "missing: is no run folder"),
     ],
 )
-def test_p1_bad_input_is_one_line_and_exit_2(ringtrue, runs: Path, arguments: list[str], complaint: str) -> None:
+def test_bad_input_is_one_line_and_exit_2(ringtrue, runs: Path, arguments: list[str], complaint: str) -> None:
     done = ringtrue("report", *arguments)
     assert done.code == 2
     assert done.out == ""
@@ -164,7 +164,7 @@ def test_cli_help_has_examples(ringtrue) -> None:
     assert done.out.count("Example: ringtrue report") == 3
 
 
-def test_p1_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest.CaptureFixture[str]) -> None:
     rankings = answered(skill=0.5, seed=9)
     rankings[3] = Ranking("q003", (), None, "Unreachable: \x1b[2Jno route\nto host")
     now = healthy(rankings, losses=lost("not in any list", 30) + lost("below k", 3, rank=12))
@@ -191,7 +191,7 @@ def test_p1_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest
     assert "note: nDCG@10: linear gain" in capsys.readouterr().err
 
 
-def test_p1_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture[str]) -> None:
     print_evaluation(Report(healthy(components=PARTS[:1], losses=()), made_at=WHEN))
     shown = capsys.readouterr().out
     assert shown.startswith("nDCG@10 is 0.9")
@@ -200,7 +200,7 @@ def test_p1_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture
     assert "Recommendations" not in shown
 
 
-def test_p1_an_evaluation_that_nobody_judged_says_how_to_judge_it(
+def test_an_evaluation_that_nobody_judged_says_how_to_judge_it(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path
 ) -> None:
     print_evaluation(Report(replace(healthy(), run_dir=tmp_path / "now"), made_at=WHEN))

@@ -1,4 +1,4 @@
-"""``ringtrue review``, ``golden refresh`` and ``golden bootstrap`` as a contract: outputs, keys, exit codes (G-6 to G-8)."""
+"""``ringtrue review``, ``golden refresh`` and ``golden bootstrap`` as a contract: outputs, keys, exit codes."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_publish_writes_the_next_version_once(ringtrue, queued, inn) -> None:
     assert not Path("again.json").exists()
 
 
-def test_g8_publish_needs_agreement_or_a_reason_that_stays(ringtrue, queued, inn, place) -> None:
+def test_publish_needs_agreement_or_a_reason_that_stays(ringtrue, queued, inn, place) -> None:
     judge(dict(zip(queued[:3], [(3, 0), (0, 3), (1, 1)], strict=True)))
     refused = ringtrue("review", "publish", inn, "--out", "next.json")
     assert (refused.code, Path("next.json").exists()) == (3, False)
@@ -221,7 +221,7 @@ def test_g8_publish_needs_agreement_or_a_reason_that_stays(ringtrue, queued, inn
     assert "not above 0.6" in entry.detail["agreement"]
 
 
-def test_g8_stats_say_what_was_settled_on_the_page(ringtrue, queued, place) -> None:
+def test_stats_say_what_was_settled_on_the_page(ringtrue, queued, place) -> None:
     judge({queued[0]: (3, 0)})
     with Store.open(place) as store:
         facts = {"golden": "inn", "adjudicated_by": "dora", "adjudicated_at": timestamp(NOW)}
@@ -257,7 +257,7 @@ class TestRefreshCommand:
         right = {item.item_key: 3 if item.doc_id in ("d0", "d2", "d4") else 0 for item in items}
         judge({key: (grade, 1 if n < differ else grade) for n, (key, grade) in enumerate(right.items())})
 
-    def test_g6_propose_judge_and_write_the_next_version(self, ringtrue, inn, log) -> None:
+    def test_propose_judge_and_write_the_next_version(self, ringtrue, inn, log) -> None:
         before = load(inn)
         proposed = ringtrue("golden", "refresh", inn, "--json").json
         assert (len(proposed["new"]), len(proposed["retire"]), proposed["proposed_now"]) == (20, 20, True)
@@ -285,7 +285,7 @@ class TestRefreshCommand:
         assert not [problem for problem in problems if problem["severity"] == "error"]
         assert ringtrue("golden", "refresh", "next.json", "--json").json["golden"] == "inn-v2.0.0", "and so on from there"
 
-    def test_g6_too_little_agreement_refuses_lists_and_writes_nothing(self, ringtrue, inn, log) -> None:
+    def test_too_little_agreement_refuses_lists_and_writes_nothing(self, ringtrue, inn, log) -> None:
         ringtrue("golden", "refresh", inn, "--count", "8")
         self.judge_all(differ=8)
         refused = ringtrue("golden", "refresh", inn, "--out", "next.json")
@@ -303,7 +303,7 @@ class TestRefreshCommand:
         assert key in {dispute["key"] for dispute in record.json["disputes"]}
         assert all(dispute["query"].startswith("who may ") for dispute in record.json["disputes"])
 
-    def test_g6_the_first_harvest_asks_again_and_makes_a_set_of_its_own(self, ringtrue, inn, log) -> None:
+    def test_the_first_harvest_asks_again_and_makes_a_set_of_its_own(self, ringtrue, inn, log) -> None:
         found = ringtrue("golden", "refresh", inn, "--first", "--retriever", "bm25", "--count", "10", "--json")
         assert found.code == 0, found.err
         assert (len(found.json["new"]), found.json["retire"]) == (10, [])

@@ -1,4 +1,4 @@
-"""``ringtrue serve`` where it cannot serve: one line that names the option and the cure, before anything listens (V-1)."""
+"""``ringtrue serve`` where it cannot serve: one line that names the option and the cure, before anything listens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose data a command means, and what is shown and taken out of the store (L-3, F-4, W-1, G-7)."""
+"""Whose data a command means, and what is shown and taken out of the store."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TestProject:
 
 
 class TestForget:
-    def test_l3_counts_first_then_deletes_only_when_told(self, ringtrue, log) -> None:
+    def test_counts_first_then_deletes_only_when_told(self, ringtrue, log) -> None:
         refused = ringtrue("store", "forget", "u1", "--project", "shop")
         assert (refused.code, "--yes" in refused.err) == (2, True)
         would = ringtrue("store", "forget", "u1", "--project", "shop", "--dry-run", "--json").json
@@ -92,7 +92,7 @@ class TestForget:
             assert (len(store.queries(project="shop")), len(store.queries(project="desk"))) == (0, 1)
             assert len(store.audit(project="shop", what=USER_DELETED)) == 1
 
-    def test_l3_a_hashed_id_is_made_as_the_log_makes_it(self, ringtrue, monkeypatch) -> None:
+    def test_a_hashed_id_is_made_as_the_log_makes_it(self, ringtrue, monkeypatch) -> None:
         from ringtrue.log import Redactor
 
         monkeypatch.setenv("RINGTRUE_LOG_SALT", "pepper")
@@ -108,7 +108,7 @@ class TestForget:
 
 
 class TestCopies:
-    def test_w1_a_backup_replaces_nothing_unasked(self, ringtrue, place, log) -> None:
+    def test_a_backup_replaces_nothing_unasked(self, ringtrue, place, log) -> None:
         (place / "b.jsonl.gz").write_text("mine")
         refused = ringtrue("store", "backup", "b.jsonl.gz")
         assert (refused.code, "--overwrite" in refused.err) == (2, True)
@@ -117,13 +117,13 @@ class TestCopies:
         itself = ringtrue("store", "backup", ".ringtrue/store.sqlite", "--overwrite")
         assert (itself.code, "is the store itself" in itself.err) == (2, True)
 
-    def test_w1_migrate_replaces_what_it_says_it_can(self, ringtrue, log) -> None:
+    def test_migrate_replaces_what_it_says_it_can(self, ringtrue, log) -> None:
         assert ringtrue("store", "migrate", ".ringtrue/store.sqlite", "two.sqlite").code == 0
         refused = ringtrue("store", "migrate", ".ringtrue/store.sqlite", "two.sqlite")
         assert (refused.code, "--replace" in refused.err) == (2, True)
         assert ringtrue("store", "migrate", ".ringtrue/store.sqlite", "two.sqlite", "--replace").code == 0
 
-    def test_w1_restoring_what_is_no_backup_makes_no_store(self, ringtrue, place) -> None:
+    def test_restoring_what_is_no_backup_makes_no_store(self, ringtrue, place) -> None:
         (place / "note.txt").write_text("no backup")
         for file in ("missing.gz", "note.txt"):
             assert ringtrue("store", "restore", file, "--store", "new.sqlite").code == 2
@@ -171,7 +171,7 @@ class TestFeedbackShown:
                 ]
             )
 
-    def test_f1_events(self, ringtrue, told) -> None:
+    def test_events(self, ringtrue, told) -> None:
         def found(*more: str) -> list[str]:
             return [
                 one["event_id"] for one in ringtrue("feedback", "list", "--project", "shop", "--json", *more).json["events"]
@@ -185,7 +185,7 @@ class TestFeedbackShown:
         wrong = ringtrue("feedback", "list", "-t", "clik")
         assert (wrong.code, "did you mean 'click'" in wrong.err) == (2, True)
 
-    def test_f4_judgments(self, ringtrue, told) -> None:
+    def test_judgments(self, ringtrue, told) -> None:
         def found(*more: str) -> list[str]:
             shown = ringtrue("feedback", "judgments", "--project", "shop", "--json", *more).json
             return [one["item_id"] for one in shown["judgments"]]
@@ -202,7 +202,7 @@ class TestFeedbackShown:
         wrong = ringtrue("feedback", "judgments", "--source", "manuel")
         assert (wrong.code, "did you mean 'manual'" in wrong.err) == (2, True)
 
-    def test_l1_why_events_were_refused_is_shown(self, ringtrue, log) -> None:
+    def test_why_events_were_refused_is_shown(self, ringtrue, log) -> None:
         with Store.open() as store:
             for reasons in ({"not redacted": 2}, {"not redacted": 1, "unreadable answer": 1}):
                 detail = {"refused": sum(reasons.values()), "reasons": reasons}
@@ -215,7 +215,7 @@ class TestFeedbackShown:
 class TestBootstrapOfDocuments:
     @pytest.mark.parametrize("source", ["docs/corpus.jsonl", "docs"])
     @pytest.mark.parametrize("method", ["names", "feedback"])
-    def test_g7_a_plain_corpus_is_enough(self, ringtrue, place, log, source, method) -> None:
+    def test_a_plain_corpus_is_enough(self, ringtrue, place, log, source, method) -> None:
         (place / "docs").mkdir()
         rows = [
             {"_id": f"d{number}", "title": f"Pool {number}", "text": "Opens at nine. Towels are free."} for number in (1, 2)
@@ -229,6 +229,6 @@ class TestBootstrapOfDocuments:
         assert {document.doc_id for document in made.documents} == {"d1", "d2"}
         assert made.created_at == NOW[:10]
 
-    def test_g7_reading_the_log_makes_no_store(self, ringtrue, place) -> None:
+    def test_reading_the_log_makes_no_store(self, ringtrue, place) -> None:
         assert ringtrue("golden", "bootstrap", "hotel", "--from", "feedback", "--out", "made.json").code == 2
         assert list(place.iterdir()) == []

@@ -184,7 +184,7 @@ def assert_read_or_refused(path: Path, kind: str) -> None:
 @example(content=b"q1: \x07")
 @example(content=b"? [a]\n: 1")
 @example(content=b'["\\ud800"]')
-def test_m3_no_bytes_crash_a_reader(content: bytes, kind: str, tmp_path: Path) -> None:
+def test_no_bytes_crash_a_reader(content: bytes, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     assert_read_or_refused(path, kind)
@@ -201,7 +201,7 @@ values = st.recursive(
 @pytest.mark.parametrize("kind", ["json", "jsonl", "yaml"])
 @settings(quick, max_examples=100)
 @given(value=values)
-def test_m3_no_shape_of_document_crashes_a_reader(value: Any, kind: str, tmp_path: Path) -> None:
+def test_no_shape_of_document_crashes_a_reader(value: Any, kind: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(yaml.safe_dump(value) if kind == "yaml" else json.dumps(value))
     assert_read_or_refused(path, kind)

@@ -121,7 +121,7 @@ def path_in(folder: str, name: str, golden: GoldenSet) -> Path:
 @pytest.mark.parametrize("name", RICH)
 @given(golden=golden_sets())
 @SLOW
-def test_g1_rich_formats_bring_everything_back(name: str, golden: GoldenSet) -> None:
+def test_rich_formats_bring_everything_back(name: str, golden: GoldenSet) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = path_in(folder, name, golden)
         assert save(golden, path, format=name) == ()
@@ -132,7 +132,7 @@ def test_g1_rich_formats_bring_everything_back(name: str, golden: GoldenSet) -> 
 @pytest.mark.parametrize("name", FORMATS)
 @given(golden=golden_sets())
 @SLOW
-def test_g1_no_format_loses_anything_silently(name: str, golden: GoldenSet) -> None:
+def test_no_format_loses_anything_silently(name: str, golden: GoldenSet) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = path_in(folder, name, golden)
         try:
@@ -147,7 +147,7 @@ def test_g1_no_format_loses_anything_silently(name: str, golden: GoldenSet) -> N
 @pytest.mark.parametrize("name", FORMATS)
 @given(golden=golden_sets(ids=plain_id))
 @SLOW
-def test_g1_what_a_format_holds_it_holds_for_good(name: str, golden: GoldenSet) -> None:
+def test_what_a_format_holds_it_holds_for_good(name: str, golden: GoldenSet) -> None:
     with tempfile.TemporaryDirectory() as folder:
         first, second = path_in(folder, name, golden), Path(folder) / "again" / path_in(folder, name, golden).name
         try:
@@ -160,7 +160,7 @@ def test_g1_what_a_format_holds_it_holds_for_good(name: str, golden: GoldenSet) 
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_g10_shipped_sets_survive_the_rich_formats(name: str, tmp_path: Path) -> None:
+def test_shipped_sets_survive_the_rich_formats(name: str, tmp_path: Path) -> None:
     golden = load(name)
     for form in ("golden-dataset", "agent-memory"):
         path = tmp_path / f"{form}{FORMATS[form].suffixes[0]}"
@@ -170,7 +170,7 @@ def test_g10_shipped_sets_survive_the_rich_formats(name: str, tmp_path: Path) ->
 
 @given(golden_sets())
 @SLOW
-def test_g3_diff_with_itself_is_empty_and_hashes_agree(golden: GoldenSet) -> None:
+def test_diff_with_itself_is_empty_and_hashes_agree(golden: GoldenSet) -> None:
     turned = replace(golden, queries=golden.queries[::-1], judgments=golden.judgments[::-1], documents=golden.documents[::-1])
     assert content_hash(turned) == content_hash(golden)
     assert diff(golden, turned).suggested == "none"
@@ -178,14 +178,14 @@ def test_g3_diff_with_itself_is_empty_and_hashes_agree(golden: GoldenSet) -> Non
 
 @given(golden_sets(), golden_sets())
 @SLOW
-def test_g3_diff_sees_whatever_the_hash_sees(old: GoldenSet, new: GoldenSet) -> None:
+def test_diff_sees_whatever_the_hash_sees(old: GoldenSet, new: GoldenSet) -> None:
     moved = diff(old, new).suggested in ("major", "minor")
     assert moved == (content_hash(old) != content_hash(new))
 
 
 @given(golden_sets())
 @SLOW
-def test_g2_validation_never_fails_on_a_readable_set(golden: GoldenSet) -> None:
+def test_validation_never_fails_on_a_readable_set(golden: GoldenSet) -> None:
     report = validate(golden)
     assert all(problem.message and problem.cure for problem in report.problems)
 
@@ -195,7 +195,7 @@ def test_g2_validation_never_fails_on_a_readable_set(golden: GoldenSet) -> None:
     st.integers(0, 3),
     st.floats(0.05, 0.6),
 )
-def test_g4_split_is_complete_disjoint_and_stratified(kinds: dict[str, str], seed: int, share: float) -> None:
+def test_split_is_complete_disjoint_and_stratified(kinds: dict[str, str], seed: int, share: float) -> None:
     queries = tuple(Query(name, name, {"query_type": kind}) for name, kind in kinds.items())
     tuning, held_out = split(GoldenSet("s", "1.0.0", queries, ()), seed=seed, held_out=share)
     sides = [query.query_id for part in (tuning, held_out) for query in part.queries]
@@ -212,7 +212,7 @@ def test_g4_split_is_complete_disjoint_and_stratified(kinds: dict[str, str], see
     st.sampled_from([0.5, 0.8, 0.9, 1.0]),
 )
 @example(["a b c d e f g h i", "a b c d e f g h i j"], 0.9)
-def test_g2_near_duplicates_are_those_that_comparing_all_with_all_finds(texts: list[str], threshold: float) -> None:
+def test_near_duplicates_are_those_that_comparing_all_with_all_finds(texts: list[str], threshold: float) -> None:
     sets = [frozenset(normalise(item).split()) for item in texts]
     expected = [
         (i, j, jaccard(sets[i], sets[j]))

@@ -5,7 +5,7 @@ Each property lists the measures it holds for. The independent implementations a
 - pytrec-eval-terrier (trec_eval 9 behind a Python door): equal per query to 1e-9. It stores scores in single precision, so
   the scores here are exact in it. It fails on a query whose judgments are all negative and on an empty answer (the process
   may crash), so those two are compared with what follows from the definitions: everything is 0, only the set precision of
-  an empty answer is undefined (M-2). It rounds the count that iprec_at_recall needs differently from trec_eval 10, so IPrec
+  an empty answer is undefined. It rounds the count that iprec_at_recall needs differently from trec_eval 10, so IPrec
   is compared with trec_eval 10's own files instead (tests/reference).
 - ir_measures: ERR@k and exponential nDCG@k come from its gdeval.pl, which fixes the highest grade at 4, takes whole numbers
   as query ids and prints five decimals. Judged@k counts a negative grade as judged and orders ties by id ascending, so it
@@ -112,7 +112,7 @@ def same_bits(one: Scores, other: Scores) -> bool:
 
 @EXAMPLES
 @given(measures())
-def test_m1_parse_of_the_text_is_the_measure_itself(measure: Measure) -> None:
+def test_parse_of_the_text_is_the_measure_itself(measure: Measure) -> None:
     """Holds for all measures, with any options and cut-off."""
     again = Measure.parse(str(measure))
     assert again == measure
@@ -127,7 +127,7 @@ def test_m1_parse_of_the_text_is_the_measure_itself(measure: Measure) -> None:
 BOUNDED = tuple(definition for definition in CATALOGUE if definition.bounded)
 
 
-def test_m3_only_counts_and_unnormalised_gain_are_unbounded() -> None:
+def test_only_counts_and_unnormalised_gain_are_unbounded() -> None:
     unbounded = {definition.name for definition in CATALOGUE if not definition.bounded}
     assert unbounded == {"DCG", "NumRet", "NumRel", "NumRelRet", "NumQ"}
 
@@ -141,7 +141,7 @@ def test_m3_only_counts_and_unnormalised_gain_are_unbounded() -> None:
     st.one_of(st.none(), st.integers(1, 6)),
     st.integers(0, 3),
 )
-def test_m3_no_measure_leaves_0_to_1(
+def test_no_measure_leaves_0_to_1(
     run: Any, qrels: Grades, wanted: list[Measure], policy: str, depth: int | None, rel: int
 ) -> None:
     """Holds for every bounded measure, per query, as a mean, and in both bounds."""
@@ -160,7 +160,7 @@ def test_m3_no_measure_leaves_0_to_1(
     st.lists(st.tuples(st.sampled_from(DOCS), tied_scores), min_size=1, max_size=30),
     st.dictionaries(st.sampled_from(DOCS), grades),
 )
-def test_m3_no_measure_exceeds_1_with_repeated_documents(rows: list[tuple[str, float]], judged: dict[str, int]) -> None:
+def test_no_measure_exceeds_1_with_repeated_documents(rows: list[tuple[str, float]], judged: dict[str, int]) -> None:
     """Holds for every bounded measure that reads ranks."""
     run = Run.of([("q", doc, value) for doc, value in rows])
     bounded = [one for one in default_measures() if one.definition.bounded]
@@ -182,7 +182,7 @@ def default_measures() -> list[Measure]:
     st.sampled_from(["P", "R", "SetP", "F1", "RR", "Success", "DCG"]),
     st.integers(1, 8),
 )
-def test_m3_the_upper_bound_is_not_below_the_lower(run: Any, qrels: Grades, name: str, k: int) -> None:
+def test_the_upper_bound_is_not_below_the_lower(run: Any, qrels: Grades, name: str, k: int) -> None:
     """Holds for P, R, SetP, F1, RR, Success, DCG. In AP, nDCG and Bpref a further relevant document far down can cost."""
     scores = measured(run, qrels, [Measure(name, k)], unjudged="bounds")
     assert scores.upper is not None
@@ -196,7 +196,7 @@ BOUNDS = ["P@3", "R@3", "AP@3", "nDCG@3", "nDCG(gain='exp')@3", "RR@3", "ERR(max
 
 @EXAMPLES
 @given(rankings, qrels_of(grades, min_size=1))
-def test_m3_the_upper_bound_is_the_score_with_every_unjudged_shown_document_at_the_top_grade(
+def test_the_upper_bound_is_the_score_with_every_unjudged_shown_document_at_the_top_grade(
     run: dict[str, list[str]], qrels: Grades
 ) -> None:
     """Holds for P, R, AP, nDCG, RR, ERR, RBP, F1, Success, FalseInject, ImportanceRecall, TierP."""
@@ -216,7 +216,7 @@ def test_m3_the_upper_bound_is_the_score_with_every_unjudged_shown_document_at_t
 
 @EXAMPLES
 @given(st.dictionaries(st.sampled_from(DOCS), judged_grades, min_size=1), st.integers(1, 4), st.integers(0, 5))
-def test_m3_an_ideal_ranking_scores_1(judged: dict[str, int], rel: int, more: int) -> None:
+def test_an_ideal_ranking_scores_1(judged: dict[str, int], rel: int, more: int) -> None:
     """Holds for nDCG at any k and gain, AP, RR, RPrec, Bpref, GMAP, IPrec at any level, Success at any k; for R, AllRelevant
     and AP@k from k = relevant on; for P and SetP up to k = relevant; for F1 at k = relevant; for Judged."""
     relevant = sum(grade >= rel for grade in judged.values())
@@ -237,7 +237,7 @@ def test_m3_an_ideal_ranking_scores_1(judged: dict[str, int], rel: int, more: in
 
 @EXAMPLES
 @given(st.dictionaries(st.sampled_from(DOCS), judged_grades, min_size=1), st.permutations(DOCS), st.integers(1, 10))
-def test_m3_no_ranking_beats_the_ideal_one(judged: dict[str, int], shown: list[str], k: int) -> None:
+def test_no_ranking_beats_the_ideal_one(judged: dict[str, int], shown: list[str], k: int) -> None:
     """Holds for nDCG, DCG, AP, RR, R, P, RPrec, Bpref, ERR, RBP, infAP."""
     wanted = named(
         f"nDCG@{k}", f"DCG@{k}", f"AP@{k}", "RR", f"R@{k}", f"P@{k}", "RPrec", "Bpref", f"ERR@{k}", f"RBP@{k}", "infAP"
@@ -252,7 +252,7 @@ def test_m3_no_ranking_beats_the_ideal_one(judged: dict[str, int], shown: list[s
 
 @EXAMPLES
 @given(rankings, qrels_of(grades), st.permutations(DOCS), st.permutations(QUERIES))
-def test_m3_other_names_change_nothing_when_there_are_no_ties(
+def test_other_names_change_nothing_when_there_are_no_ties(
     run: dict[str, list[str]], qrels: Grades, docs: list[str], queries: list[str]
 ) -> None:
     """Holds for every ranked measure."""
@@ -268,9 +268,7 @@ def test_m3_other_names_change_nothing_when_there_are_no_ties(
 
 @EXAMPLES
 @given(runs, qrels_of(grades), st.randoms(use_true_random=False))
-def test_m3_a_run_gives_the_same_values_as_scores_as_lists_and_as_rows(
-    run: Answers, qrels: Grades, dice: random.Random
-) -> None:
+def test_a_run_gives_the_same_values_as_scores_as_lists_and_as_rows(run: Answers, qrels: Grades, dice: random.Random) -> None:
     """Holds for every ranked measure, bit for bit. Rows cannot express an empty answer, so those are given beside."""
     rows = [(query, doc, value) for query, docs in run.items() for doc, value in docs.items()]
     dice.shuffle(rows)
@@ -284,7 +282,7 @@ def test_m3_a_run_gives_the_same_values_as_scores_as_lists_and_as_rows(
 
 @EXAMPLES
 @given(runs, qrels_of(grades), st.dictionaries(st.sampled_from(DOCS), tied_scores, min_size=1))
-def test_m3_a_query_nobody_judged_changes_nothing(run: Answers, qrels: Grades, extra: dict[str, float]) -> None:
+def test_a_query_nobody_judged_changes_nothing(run: Answers, qrels: Grades, extra: dict[str, float]) -> None:
     """Holds for every measure, bit for bit."""
     wanted = [*default_measures(), *named("Silent", "FalseInject@3")]
     before = measured(run, qrels, wanted)
@@ -295,7 +293,7 @@ def test_m3_a_query_nobody_judged_changes_nothing(run: Answers, qrels: Grades, e
 
 @EXAMPLES
 @given(rankings, qrels_of(grades), st.data())
-def test_m3_repeating_documents_further_down_changes_nothing_but_the_count(
+def test_repeating_documents_further_down_changes_nothing_but_the_count(
     run: dict[str, list[str]], qrels: Grades, data: st.DataObject
 ) -> None:
     """Holds for every ranked measure, bit for bit."""
@@ -308,7 +306,7 @@ def test_m3_repeating_documents_further_down_changes_nothing_but_the_count(
 
 @EXAMPLES
 @given(runs, qrels_of(grades))
-def test_m3_only_the_order_of_scores_matters(run: Answers, qrels: Grades) -> None:
+def test_only_the_order_of_scores_matters(run: Answers, qrels: Grades) -> None:
     """Holds for every ranked measure, bit for bit; equal scores stay equal under any rising function."""
     lifted = {query: {doc: math.exp(3 * value) for doc, value in docs.items()} for query, docs in run.items()}
     assert same_bits(measured(run, qrels, default_measures()), measured(lifted, qrels, default_measures()))
@@ -316,7 +314,7 @@ def test_m3_only_the_order_of_scores_matters(run: Answers, qrels: Grades) -> Non
 
 @EXAMPLES
 @given(rankings, qrels_of(judged_grades))
-def test_m3_judged_only_changes_nothing_where_everything_is_judged(run: dict[str, list[str]], qrels: Grades) -> None:
+def test_judged_only_changes_nothing_where_everything_is_judged(run: dict[str, list[str]], qrels: Grades) -> None:
     """Holds for every measure with the option judged_only."""
     filled = {query: {**dict.fromkeys(run.get(query, []), 0), **judged} for query, judged in qrels.items()}
     plain = [one for one in default_measures() if "judged_only" in one.definition.options]
@@ -326,7 +324,7 @@ def test_m3_judged_only_changes_nothing_where_everything_is_judged(run: dict[str
 
 @EXAMPLES
 @given(rankings, qrels_of(grades), st.integers(1, 12))
-def test_m3_cutting_every_answer_at_k_is_the_same_as_measuring_at_k(run: dict[str, list[str]], qrels: Grades, k: int) -> None:
+def test_cutting_every_answer_at_k_is_the_same_as_measuring_at_k(run: dict[str, list[str]], qrels: Grades, k: int) -> None:
     """Holds for R, P, AP, nDCG, DCG, RR, ERR, RBP, Success, AllRelevant, SetP, NumRet, NumRelRet."""
     names = ["R", "AP", "DCG", "RR", "ERR", "RBP", "AllRelevant", "SetP", "NumRet", "NumRelRet"]
     cut = measured(run, qrels, [Measure(name) for name in names], depth=k)
@@ -337,7 +335,7 @@ def test_m3_cutting_every_answer_at_k_is_the_same_as_measuring_at_k(run: dict[st
 
 @EXAMPLES
 @given(runs, qrels_of(grades))
-def test_m7_per_query_values_do_not_depend_on_the_other_queries(run: Answers, qrels: Grades) -> None:
+def test_per_query_values_do_not_depend_on_the_other_queries(run: Answers, qrels: Grades) -> None:
     """Holds for every ranked measure but ERR without max (its scale is the highest grade judged anywhere)."""
     wanted = [one for one in default_measures() if one.name != "ERR"] + named("ERR(max=4)", "ERR(max=4)@3")
     together = measured(run, qrels, wanted)
@@ -349,7 +347,7 @@ def test_m7_per_query_values_do_not_depend_on_the_other_queries(run: Answers, qr
 
 @EXAMPLES
 @given(runs, qrels_of(grades))
-def test_m3_means_are_the_means_of_the_defined_values(run: Answers, qrels: Grades) -> None:
+def test_means_are_the_means_of_the_defined_values(run: Answers, qrels: Grades) -> None:
     """Holds for every measure that is averaged; counts are summed."""
     scores = measured(run, qrels, default_measures())
     for measure, row in zip(scores.measures, scores.values, strict=True):
@@ -370,7 +368,7 @@ def test_m3_means_are_the_means_of_the_defined_values(run: Answers, qrels: Grade
 
 @EXAMPLES
 @given(st.one_of(runs, rankings), qrels_of(grades), st.sampled_from(["exclude", "zero", "one"]))
-def test_m4_looking_deeper_never_loses(run: Any, qrels: Grades, policy: str) -> None:
+def test_looking_deeper_never_loses(run: Any, qrels: Grades, policy: str) -> None:
     """Holds for R, Success, AllRelevant, RR, AP, DCG, ERR, RBP, NumRet, NumRelRet."""
     for name in ("R", "Success", "AllRelevant", "RR", "AP", "DCG", "ERR", "RBP", "NumRet", "NumRelRet"):
         scores = measured(run, qrels, [Measure(name, k) for k in range(1, 13)], zero_relevant=policy)
@@ -404,9 +402,7 @@ def residual_by_definition(shown: list[str], judged: Mapping[str, int], p: float
 
 @EXAMPLES
 @given(rankings, qrels_of(grades), st.integers(1, 10), st.floats(0.05, 0.95))
-def test_m2_err_rbp_and_its_residual_follow_their_definitions(
-    run: dict[str, list[str]], qrels: Grades, k: int, p: float
-) -> None:
+def test_err_rbp_and_its_residual_follow_their_definitions(run: dict[str, list[str]], qrels: Grades, k: int, p: float) -> None:
     """Holds for ERR(max=4)@k, RBP graded and binary, RBPResidual."""
     wanted = [
         Measure("ERR", k, (("max", 4),)),
@@ -445,7 +441,7 @@ ASKED = {
 }  # fmt: skip
 
 
-def test_m5_the_names_compared_are_the_names_that_trec_eval_uses() -> None:
+def test_the_names_compared_are_the_names_that_trec_eval_uses() -> None:
     assert {Measure.parse(ours).trec for ours in TREC.values()} == set(TREC)
     assert {str(Measure.parse(theirs)) for theirs in TREC} == set(TREC.values())
 
@@ -467,7 +463,7 @@ def by_pytrec_eval(run: Answers, qrels: Grades, rel: int) -> dict[str, dict[str,
 
 @settings(max_examples=200)
 @given(runs, qrels_of(grades, min_size=1), st.sampled_from([1, 2]))
-def test_m5_equals_pytrec_eval_per_query(run: Answers, qrels: Grades, rel: int) -> None:
+def test_equals_pytrec_eval_per_query(run: Answers, qrels: Grades, rel: int) -> None:
     """Holds for AP, P, R, nDCG, RR, Bpref, RPrec, infAP, Success, SetP, F1, the counts, and GMAP as a mean."""
     import pytrec_eval
 
@@ -487,7 +483,7 @@ def test_m5_equals_pytrec_eval_per_query(run: Answers, qrels: Grades, rel: int) 
 
 @EXAMPLES
 @given(runs, qrels_of(grades, min_size=1))
-def test_m5_means_over_the_judged_queries_equal_pytrec_evals_with_missing_queries_as_0(run: Answers, qrels: Grades) -> None:
+def test_means_over_the_judged_queries_equal_pytrec_evals_with_missing_queries_as_0(run: Answers, qrels: Grades) -> None:
     """trec_eval -c. Holds for AP, nDCG@5, RR, P@3, R@5, Bpref."""
     qrels = {query: judged for query, judged in qrels.items() if max(judged.values()) >= 0}
     assume(set(run) & set(qrels))
@@ -500,7 +496,7 @@ def test_m5_means_over_the_judged_queries_equal_pytrec_evals_with_missing_querie
     assert set(scores.counted.missing) == set(qrels) - set(run)
 
 
-def test_m5_a_query_judged_by_negative_grades_alone_scores_as_one_without_relevant_documents() -> None:
+def test_a_query_judged_by_negative_grades_alone_scores_as_one_without_relevant_documents() -> None:
     """pytrec_eval fails on such a query; trec_eval reads a negative grade as "not judged"."""
     scores = score(
         {"q": ["a", "b"]}, {"q": {"a": -1, "b": -2}}, [*TREC.values(), "GMAP"], zero_relevant="zero", average_over="common"
@@ -533,7 +529,7 @@ def by_ir_measures(texts: list[str], qrels: Grades, run: Answers) -> dict[tuple[
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="ir_measures computes ERR with a Perl script, and there is no perl")
 @pytest.mark.parametrize("ties", [False, True], ids=["tie-free", "ties"])
-def test_m5_err_and_exponential_ndcg_equal_ir_measures_to_its_five_printed_digits(ties: bool) -> None:
+def test_err_and_exponential_ndcg_equal_ir_measures_to_its_five_printed_digits(ties: bool) -> None:
     qrels, run = random_collection("gdeval", ties=ties)
     pairs = {"ERR@5": "ERR(max=4)@5", "ERR@20": "ERR(max=4)@20", "nDCG(dcg='exp-log2')@10": "nDCG(gain='exp')@10"}
     theirs = by_ir_measures(list(pairs), qrels, run)
@@ -543,7 +539,7 @@ def test_m5_err_and_exponential_ndcg_equal_ir_measures_to_its_five_printed_digit
         assert abs(scores.per_query[query][pairs[name]] - value) <= 0.0000051, (query, name)
 
 
-def test_m5_judged_equals_ir_measures() -> None:
+def test_judged_equals_ir_measures() -> None:
     qrels, run = random_collection("judged", ties=False)
     names = ["Judged@1", "Judged@5", "Judged@10", "Judged@100"]
     theirs = by_ir_measures(names, qrels, run)

@@ -46,14 +46,14 @@ def test_the_table_is_complete(rates: Rates) -> None:
     assert all(math.isnan(rate.coverage) for rate in rates.values() if rate.test in ("wilcoxon", "sign-flip", "verdict"))
 
 
-def test_c1_no_test_gives_more_false_alarms_than_said_where_its_assumption_holds(rates: Rates) -> None:
+def test_no_test_gives_more_false_alarms_than_said_where_its_assumption_holds(rates: Rates) -> None:
     bound = [rate for rate in rates.values() if rate.claimed]
     assert {rate.test for rate in bound} == {"t", "wilcoxon", "sign-flip", "interval", "verdict"}
     assert {rate.shape for rate in bound if rate.test == "verdict"} == {*SYMMETRIC, "skewed"}
     assert [(rate.shape, rate.n, rate.test) for rate in bound if rate.false_positives > HIGH] == []
 
 
-def test_c1_the_reported_interval_holds_the_truth_in_94_of_100_cases(rates: Rates) -> None:
+def test_the_reported_interval_holds_the_truth_in_94_of_100_cases(rates: Rates) -> None:
     tolerance = 3 * math.sqrt(0.94 * 0.06 / SIMULATIONS)
     bound = [rate for rate in rates.values() if rate.test == "interval" and rate.claimed]
     assert len(bound) == 4 * len(SIZES)
@@ -79,7 +79,7 @@ def test_from_100_queries_the_verdict_is_not_needlessly_shy(rates: Rates, shape:
 
 
 @pytest.mark.parametrize("n", [15, 30])
-def test_c1_below_50_queries_bca_is_too_narrow_and_the_reported_interval_is_not(rates: Rates, n: int) -> None:
+def test_below_50_queries_bca_is_too_narrow_and_the_reported_interval_is_not(rates: Rates, n: int) -> None:
     assert rates["zero-inflated", n, "bca"].coverage < 0.89
     assert rates["zero-inflated", n, "interval"].coverage > 0.94
     assert rates["skewed", n, "bca"].coverage < 0.94 < rates["skewed", n, "interval"].coverage
@@ -110,7 +110,7 @@ def test_known_miss_wilcoxon_asks_another_question_and_gets_surer_with_more_skew
     assert found[-1] > 0.5
 
 
-def test_c1_corrections_keep_a_comparison_of_five_measures_at_its_level() -> None:
+def test_corrections_keep_a_comparison_of_five_measures_at_its_level() -> None:
     for shape in ("gaussian", "skewed"):
         found = family_error_rates(shape, 30, rng=np.random.default_rng(5), simulations=1_000)
         assert found["none"] > 0.12
@@ -118,7 +118,7 @@ def test_c1_corrections_keep_a_comparison_of_five_measures_at_its_level() -> Non
 
 
 @pytest.mark.parametrize(("n", "least"), [(15, 0.22), (30, 0.50), (50, 0.73), (100, 0.95)])
-def test_c2_the_verdict_gives_away_little_power(n: int, least: float) -> None:
+def test_the_verdict_gives_away_little_power(n: int, least: float) -> None:
     found = power_rates("gaussian", n, rng=np.random.default_rng(5), simulations=1_000)
     assert found["verdict"] > least
     assert found["sign-flip and bca"] - found["verdict"] < 0.06

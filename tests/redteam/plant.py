@@ -1,4 +1,4 @@
-"""The hostile cases (A-8): read from ``hostile.json``, planted into a folder, and what must hold for all that is said of them.
+"""The hostile cases: read from ``hostile.json``, planted into a folder, and what must hold for all that is said of them.
 
 Every case has ``id``, ``kind``, where it is ``planted``, what it ``tries`` and what ``holds``. Large and odd values are written
 as ``{"$repeat": [text, times]}``, ``$join``, ``$list`` and ``$nest``, so that the file can be read.

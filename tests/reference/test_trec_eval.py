@@ -1,4 +1,4 @@
-"""Conformance on real data (M-5): trec_eval 10's own test files, TREC-COVID round 1 and CODEC.
+"""Conformance on real data: trec_eval 10's own test files, TREC-COVID round 1 and CODEC.
 
 The collections lie beside the checkout, in ``../shared/data``; where they do not, every test here is skipped and says so.
 How the numbers were made stands in README.md beside this file.
@@ -119,7 +119,7 @@ def scored(command: Command) -> Scores:
 
 
 @pytest.mark.parametrize(("command", "name", "query", "value"), params(list(printed_values()), names=4))
-def test_m5_trec_eval_prints_the_same(command: Command, name: str, query: str, value: str) -> None:
+def test_trec_eval_prints_the_same(command: Command, name: str, query: str, value: str) -> None:
     measure = ours(name)
     assert measure is not None
     scores = scored(command)
@@ -134,7 +134,7 @@ NOT_OURS = (
 )  # fmt: skip
 
 
-def test_m5_every_printed_measure_is_compared_or_known_not_to_be_ours() -> None:
+def test_every_printed_measure_is_compared_or_known_not_to_be_ours() -> None:
     missed = {
         name
         for command in commands()
@@ -145,7 +145,7 @@ def test_m5_every_printed_measure_is_compared_or_known_not_to_be_ours() -> None:
     assert missed == set()
 
 
-def test_m5_every_output_file_is_compared_but_preferences_and_z_scores() -> None:
+def test_every_output_file_is_compared_but_preferences_and_z_scores() -> None:
     compared = {command.expected for command in commands() if command.readable}
     left_out = {command.expected for command in commands() if not command.readable}
     assert left_out == {"out.test.prefs", "out.test.qrels_prefs", "out.test.qrels_jg", "out.test.aqZ"}
@@ -156,7 +156,7 @@ def test_m5_every_output_file_is_compared_but_preferences_and_z_scores() -> None
     }
 
 
-def test_m5_the_options_of_the_command_lines_are_understood() -> None:
+def test_the_options_of_the_command_lines_are_understood() -> None:
     options = {command.expected: dict(command.options) for command in commands()}
     assert options["out.test.aq"] == {"average_over": "common"}
     assert options["out.test.aqc"] == {"average_over": "judged"}
@@ -165,7 +165,7 @@ def test_m5_the_options_of_the_command_lines_are_understood() -> None:
 
 
 @pytest.mark.parametrize("k", [5, 10, 20])
-def test_m5_what_trec_eval_calls_unjudged_is_what_judged_leaves(k: int) -> None:
+def test_what_trec_eval_calls_unjudged_is_what_judged_leaves(k: int) -> None:
     scores = score(read_run(TREC_EVAL / "results.test"), read_qrels(TREC_EVAL / "qrels.test"), [f"Judged@{k}"])
     unjudged = {query: float(value) for name, query, value in printed("out.test.aq") if name == f"unj_{k}"}
     assert set(unjudged) == {*scores.query_ids, "all"}
@@ -173,7 +173,7 @@ def test_m5_what_trec_eval_calls_unjudged_is_what_judged_leaves(k: int) -> None:
         assert abs(1 - values[f"Judged@{k}"] - unjudged[query]) <= PRINTED, query
 
 
-def test_m3_the_run_that_lacks_a_topic_is_told_so() -> None:
+def test_the_run_that_lacks_a_topic_is_told_so() -> None:
     command = next(command for command in commands() if command.expected == "out.test.aqc")
     assert scored(command).counted.missing == ("302",)
     assert scored(command).per_query["302"]["AP"] == 0.0
@@ -261,7 +261,7 @@ def mine(run: str, rel: int) -> Scores:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rel", [1, 2], ids=["level-1", "level-2"])
 @pytest.mark.parametrize("run", params(list(RUNS)))
-def test_m5_equals_pytrec_eval_on_real_runs(run: str, rel: int, name: str) -> None:
+def test_equals_pytrec_eval_on_real_runs(run: str, rel: int, name: str) -> None:
     measure = Measure.parse(name)
     assert measure.trec == name
     expected, found = theirs(run, rel), mine(run, rel)
@@ -275,7 +275,7 @@ def test_m5_equals_pytrec_eval_on_real_runs(run: str, rel: int, name: str) -> No
 
 
 @pytest.mark.parametrize("run", params(list(RUNS)))
-def test_m3_repeated_documents_are_counted_reported_and_removed(run: str) -> None:
+def test_repeated_documents_are_counted_reported_and_removed(run: str) -> None:
     counted = mine(run, 1).counted
     pairs = [(query, doc) for query, doc, _ in rows(RUNS[run])]
     assert counted.duplicates == len(pairs) - len(set(pairs)) == REPEATING.get(run, 0)
@@ -284,7 +284,7 @@ def test_m3_repeated_documents_are_counted_reported_and_removed(run: str) -> Non
     assert sum(mine(run, 1).of("NumRet")) == len(set(pairs))
 
 
-def test_m5_the_runs_with_repeats_are_there_to_be_tested() -> None:
+def test_the_runs_with_repeats_are_there_to_be_tested() -> None:
     assert set(REPEATING) <= set(RUNS)
     assert len([run for run in RUNS if run.startswith("document_")]) == 8
     assert len(RUNS) == 11
@@ -310,7 +310,7 @@ COVID_PUBLISHED = {
 
 
 @pytest.mark.parametrize("run", CODEC_PUBLISHED)
-def test_m5_codec_as_published(run: str) -> None:
+def test_codec_as_published(run: str) -> None:
     binary = score(answers_of(run), judgments(CODEC / "qrels" / "document_binary.qrels"), ["AP", "R@1000"])
     graded = score(answers_of(run), judgments(QRELS["codec"]), ["nDCG@10"])
     found = round(binary["AP"], 3), round(graded["nDCG@10"], 3), round(binary["R@1000"], 3)
@@ -319,7 +319,7 @@ def test_m5_codec_as_published(run: str) -> None:
 
 
 @pytest.mark.parametrize("run", COVID_PUBLISHED)
-def test_m5_trec_covid_as_published(run: str) -> None:
+def test_trec_covid_as_published(run: str) -> None:
     measures = ["AP", "P@5", "Bpref", "nDCG@10"]
     scores = score(answers_of(run), judgments(QRELS["covid"]), measures)
     assert tuple(round(scores[measure], 4) for measure in measures) == COVID_PUBLISHED[run], f"{run}: {measures}"

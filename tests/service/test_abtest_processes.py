@@ -1,4 +1,4 @@
-"""Two real processes feed one sequential test at once: nothing is lost, nothing is counted twice (S-2)."""
+"""Two real processes feed one sequential test at once: nothing is lost, nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(counted, start, time.time(), flush=True)
 """
 
 
-def test_s2_two_processes_lose_no_query_and_count_none_twice(fresh: Callable[[str], str], kind: str) -> None:
+def test_two_processes_lose_no_query_and_count_none_twice(fresh: Callable[[str], str], kind: str) -> None:
     url = fresh(kind)
     states: dict[str, Sprt | ConfidenceSequence] = {"sprt": Sprt(), "confidence-sequence": ConfidenceSequence()}
     with Store.open(url) as store:

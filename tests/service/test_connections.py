@@ -1,4 +1,4 @@
-"""V-4: connections that bring nothing take nothing from others, and whatever is refused is refused in the one shape."""
+"""Connections that bring nothing take nothing from others, and whatever is refused is refused in the one shape."""
 
 from __future__ import annotations
 

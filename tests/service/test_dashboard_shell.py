@@ -1,4 +1,4 @@
-"""The dashboard's frame in a real browser: theme, keys, messages, moving jobs, charts; under its strict policy (V-3, V-4)."""
+"""The dashboard's frame in a real browser: theme, keys, messages, moving jobs, charts; under its strict policy."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def background(page: Any) -> str:
     return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
-def test_a_chosen_theme_holds_on_the_next_page_and_system_follows_the_reader_V_3(browser: Any, address: str) -> None:
+def test_a_chosen_theme_holds_on_the_next_page_and_system_follows_the_reader(browser: Any, address: str) -> None:
     with opened(browser, address, color_scheme="light") as page:
         light = background(page)
         page.click("[data-theme-choice=dark]")
@@ -167,7 +167,7 @@ def test_a_chosen_theme_holds_on_the_next_page_and_system_follows_the_reader_V_3
         assert page.evaluate("document.documentElement.dataset.theme") is None
 
 
-def test_a_theme_is_set_before_anything_is_drawn_V_3(browser: Any, address: str) -> None:
+def test_a_theme_is_set_before_anything_is_drawn(browser: Any, address: str) -> None:
     with opened(browser, address, color_scheme="light") as page:
         page.click("[data-theme-choice=dark]")
         page.add_init_script(
@@ -180,7 +180,7 @@ def test_a_theme_is_set_before_anything_is_drawn_V_3(browser: Any, address: str)
         assert page.evaluate("window.atFirst") == "dark"
 
 
-def test_keys_lead_to_every_section_and_do_nothing_while_somebody_types_V_3(browser: Any, address: str) -> None:
+def test_keys_lead_to_every_section_and_do_nothing_while_somebody_types(browser: Any, address: str) -> None:
     with opened(browser, address) as page:
         page.keyboard.press("/")
         page.keyboard.type("gr?")
@@ -199,7 +199,7 @@ def test_keys_lead_to_every_section_and_do_nothing_while_somebody_types_V_3(brow
             page.wait_for_url(f"{address}{section.href}")
 
 
-def test_the_skip_link_is_the_first_stop_and_leads_to_the_content_V_3(browser: Any, address: str) -> None:
+def test_the_skip_link_is_the_first_stop_and_leads_to_the_content(browser: Any, address: str) -> None:
     with opened(browser, address) as page:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
@@ -207,7 +207,7 @@ def test_the_skip_link_is_the_first_stop_and_leads_to_the_content_V_3(browser: A
         assert page.evaluate("document.activeElement.id") == "content"
 
 
-def test_on_a_phone_the_navigation_is_a_menu_and_nothing_runs_over_the_edge_V_3(browser: Any, address: str) -> None:
+def test_on_a_phone_the_navigation_is_a_menu_and_nothing_runs_over_the_edge(browser: Any, address: str) -> None:
     with opened(browser, address, width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         assert not page.is_visible("#nav")
@@ -233,7 +233,7 @@ def test_copying_puts_the_command_on_the_clipboard(browser: Any, address: str) -
     ("how", "said"),
     [("json", "the store is full; prune it"), ("page", "this needs a key with scope 'write'")],
 )
-def test_what_goes_wrong_is_said_in_a_message_and_requests_carry_the_token_V_4(
+def test_what_goes_wrong_is_said_in_a_message_and_requests_carry_the_token(
     browser: Any, address: str, how: str, said: str
 ) -> None:
     seen.clear()
@@ -293,7 +293,7 @@ def test_a_chart_has_the_colours_of_the_theme(browser: Any, address: str) -> Non
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_wrong_with_the_parts_V_3(browser: Any, address: str, theme: str, width: int) -> None:
+def test_axe_finds_nothing_wrong_with_the_parts(browser: Any, address: str, theme: str, width: int) -> None:
     with opened(browser, address, width=width, color_scheme=theme, bypass_csp=True) as page:
         page.evaluate(AXE.read_text(encoding="utf-8"))
         found = page.evaluate(

@@ -138,13 +138,13 @@ def repository(standard: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyP
 # ── the installed program ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_b2_an_unchanged_search_passes_and_nothing_is_written(repository) -> None:
+def test_an_unchanged_search_passes_and_nothing_is_written(repository) -> None:
     ended = repository.script("gate", "--run", "runs/standard")
     assert (ended.code, ended.out.splitlines()[0].split(":")[0]) == (0, "PASS")
     assert repository.git("status", "--porcelain") == ""
 
 
-def test_b2_a_planted_regression_exits_1_and_names_the_guilty_queries(repository) -> None:
+def test_a_planted_regression_exits_1_and_names_the_guilty_queries(repository) -> None:
     ended = repository.script("gate", "--run", "runs/worse")
     assert ended.code == 1
     assert ended.out.startswith("FAIL: ")
@@ -160,7 +160,7 @@ def test_trap_37_whenever_it_says_fail_it_exits_1(repository) -> None:
         assert ended.code == 1, extra
 
 
-def test_b3_a_query_without_an_answer_is_a_missing_arm_and_exits_3(repository) -> None:
+def test_a_query_without_an_answer_is_a_missing_arm_and_exits_3(repository) -> None:
     repository.write(search_py=BROKEN, ringtrue_toml=FUNCTION)
     ended = repository.script("gate")
     assert ended.code == 3
@@ -169,7 +169,7 @@ def test_b3_a_query_without_an_answer_is_a_missing_arm_and_exits_3(repository) -
     assert "index is being rebuilt" in ended.out
 
 
-def test_b3_a_broken_golden_set_exits_2_in_one_line(repository) -> None:
+def test_a_broken_golden_set_exits_2_in_one_line(repository) -> None:
     repository.write(golden_json='{"queries": [{"query_id": 3}]}')
     ended = repository.script("gate")
     assert (ended.code, ended.out) == (2, "")
@@ -177,7 +177,7 @@ def test_b3_a_broken_golden_set_exits_2_in_one_line(repository) -> None:
     assert ended.err.count("\n") == 1
 
 
-def test_b1_update_shows_what_moves_and_refuses_a_worse_run(repository, ringtrue) -> None:
+def test_update_shows_what_moves_and_refuses_a_worse_run(repository, ringtrue) -> None:
     before = repository.baseline
     refused = repository.script("baseline", "update", "--run", "runs/worse")
     assert refused.code == 1
@@ -202,7 +202,7 @@ def test_b1_update_shows_what_moves_and_refuses_a_worse_run(repository, ringtrue
 # ── the same program, run in this process ───────────────────────────────────────────────────────────────────────────
 
 
-def test_b2_the_json_names_every_failure_with_its_numbers(repository, ringtrue) -> None:
+def test_the_json_names_every_failure_with_its_numbers(repository, ringtrue) -> None:
     record = ringtrue("gate", "--run", "runs/worse", "--json").json
     assert {"verdict", "exit_code", "failures", "checks", "baseline", "run_dir", "mode", "notes"} <= set(record)
     assert (record["verdict"], record["baseline"]["version"]) == ("fail", "1.0.0")
@@ -221,7 +221,7 @@ def test_trap_38_the_gate_never_writes_the_baseline(repository, ringtrue) -> Non
     assert repository.baseline == before
 
 
-def test_b2_evaluating_and_judging_in_one_go_gives_the_same_verdict(repository, ringtrue) -> None:
+def test_evaluating_and_judging_in_one_go_gives_the_same_verdict(repository, ringtrue) -> None:
     repository.write(ringtrue_toml=FUNCTION)
     ended = ringtrue("gate", "--json")
     assert ended.code == 1
@@ -230,7 +230,7 @@ def test_b2_evaluating_and_judging_in_one_go_gives_the_same_verdict(repository, 
     assert ringtrue("baseline", "update", "--json").json["run_dir"] == ended.json["run_dir"]
 
 
-def test_b3_no_baseline_is_a_missing_arm_and_one_that_was_named_is_bad_input(repository, ringtrue) -> None:
+def test_no_baseline_is_a_missing_arm_and_one_that_was_named_is_bad_input(repository, ringtrue) -> None:
     repository.path("ringtrue-baseline.json").unlink()
     ended = ringtrue("gate", "--run", "runs/standard")
     assert ended.code == 3
@@ -250,7 +250,7 @@ def test_b3_no_baseline_is_a_missing_arm_and_one_that_was_named_is_bad_input(rep
         ({"ringtrue_toml": "[gate]\nmode = 'strict'\n"}, "'relative' or 'statistical'"),
     ],
 )
-def test_b3_a_broken_file_exits_2_in_one_line(repository, ringtrue, files, says) -> None:
+def test_a_broken_file_exits_2_in_one_line(repository, ringtrue, files, says) -> None:
     repository.write(**files)
     ended = ringtrue("gate", "--run", "runs/standard")
     assert (ended.code, ended.out) == (2, "")
@@ -258,7 +258,7 @@ def test_b3_a_broken_file_exits_2_in_one_line(repository, ringtrue, files, says)
     assert ended.err.count("\n") == 1
 
 
-def test_b1_nothing_moved_is_a_patch_and_a_version_can_be_given(repository, ringtrue) -> None:
+def test_nothing_moved_is_a_patch_and_a_version_can_be_given(repository, ringtrue) -> None:
     update = ("baseline", "update", "--run", "runs/standard")
     assert ringtrue(*update, "--json").json["version"] == "1.0.1"
     assert ringtrue(*update, "--version", "2.0.0", "--json").json["version"] == "2.0.0"
@@ -270,7 +270,7 @@ def test_b1_nothing_moved_is_a_patch_and_a_version_can_be_given(repository, ring
     assert repository.baseline == before
 
 
-def test_b3_another_golden_set_is_undecided_until_the_baseline_is_updated(repository, ringtrue) -> None:
+def test_another_golden_set_is_undecided_until_the_baseline_is_updated(repository, ringtrue) -> None:
     repository.path("golden.json").unlink()
     save(golden(anchor="what holds a ship on the sea bed"), repository.path("golden.json"))
     ended = ringtrue("gate", "--out", "runs/new")
@@ -280,7 +280,7 @@ def test_b3_another_golden_set_is_undecided_until_the_baseline_is_updated(reposi
     assert ringtrue("gate", "--run", "runs/new").code == 0
 
 
-def test_b4_a_committed_run_is_not_judged_once_the_search_has_changed(repository, ringtrue) -> None:
+def test_a_committed_run_is_not_judged_once_the_search_has_changed(repository, ringtrue) -> None:
     named = ("gate", "--run", "runs/standard", "--retriever")
     assert ringtrue(*named, "bm25").code == 0
     changed = ringtrue(*named, "bm25(title=1)")
@@ -289,7 +289,7 @@ def test_b4_a_committed_run_is_not_judged_once_the_search_has_changed(repository
     assert "ringtrue eval --out runs/standard" in changed.out
 
 
-def test_b4_a_watched_file_is_part_of_what_was_run(repository, ringtrue) -> None:
+def test_a_watched_file_is_part_of_what_was_run(repository, ringtrue) -> None:
     repository.write(weights_txt="1")
     watch = ("--retriever", "bm25", "--watch", "weights.txt")
     assert ringtrue("eval", "--out", "runs/watched", "--no-report", *watch).code == 0
@@ -304,7 +304,7 @@ def good(repository: Repository, *settings: str) -> None:
     repository.write(search_py=GOOD, weights_txt="1", ringtrue_toml=FUNCTION.replace("allow =", f"{more}\nallow ="))
 
 
-def test_b4_a_search_that_only_the_file_names_is_checked_too(repository, ringtrue) -> None:
+def test_a_search_that_only_the_file_names_is_checked_too(repository, ringtrue) -> None:
     good(repository, "watch = ['weights.txt']")
     assert ringtrue("eval", "--out", "runs/good", "--no-report").code == 0
     fresh = ringtrue("gate", "--run", "runs/good")
@@ -317,7 +317,7 @@ def test_b4_a_search_that_only_the_file_names_is_checked_too(repository, ringtru
     assert "ringtrue eval --out runs/good" in stale.out
 
 
-def test_b4_a_run_of_another_search_than_the_named_one_proves_nothing(repository, ringtrue, monkeypatch) -> None:
+def test_a_run_of_another_search_than_the_named_one_proves_nothing(repository, ringtrue, monkeypatch) -> None:
     good(repository)
     other = ringtrue("gate", "--run", "runs/standard")
     assert other.code == 3
@@ -335,7 +335,7 @@ def test_b4_a_run_of_another_search_than_the_named_one_proves_nothing(repository
 
 
 @pytest.mark.parametrize("selected", [(), ("--split", "tuning"), ("--sample", "0.5")], ids=["all", "split", "sample"])
-def test_b4_a_run_on_a_golden_set_that_has_changed_since_proves_nothing(repository, ringtrue, selected) -> None:
+def test_a_run_on_a_golden_set_that_has_changed_since_proves_nothing(repository, ringtrue, selected) -> None:
     assert ringtrue("eval", "--out", "runs/part", "--no-report", *selected).code == 0
     judge = ("gate", "--run", "runs/part", "--no-baseline", "--json")
     assert ringtrue(*judge).code == 0
@@ -347,7 +347,7 @@ def test_b4_a_run_on_a_golden_set_that_has_changed_since_proves_nothing(reposito
     assert (check["measure"], "has changed since" in check["message"]) == ("golden set", True)
 
 
-def test_b4_a_run_over_documents_that_have_changed_since_proves_nothing(repository, ringtrue) -> None:
+def test_a_run_over_documents_that_have_changed_since_proves_nothing(repository, ringtrue) -> None:
     (repository.folder / "texts").mkdir()
     for name, text in THINGS.items():
         repository.path(f"texts/{name}.txt").write_text(text)
@@ -368,7 +368,7 @@ def test_b4_a_run_over_documents_that_have_changed_since_proves_nothing(reposito
     assert "the searched documents changed since" in stale.out
 
 
-def test_b4_a_run_of_routed_searches_is_checked_like_any_other(repository, ringtrue) -> None:
+def test_a_run_of_routed_searches_is_checked_like_any_other(repository, ringtrue) -> None:
     routed = NOTE.replace("retriever = 'bm25'", "route = ['factual=bm25']\nroute_by = 'query_type'")
     repository.write(ringtrue_toml=routed)
     assert ringtrue("eval", "--out", "runs/routed", "--no-report").code == 0
@@ -377,7 +377,7 @@ def test_b4_a_run_of_routed_searches_is_checked_like_any_other(repository, ringt
     assert ringtrue("gate", "--run", "runs/routed").code == 3
 
 
-def test_b4_where_nothing_is_named_the_gate_says_that_it_cannot_check(repository, ringtrue) -> None:
+def test_where_nothing_is_named_the_gate_says_that_it_cannot_check(repository, ringtrue) -> None:
     repository.write(ringtrue_toml=NOTE.replace("retriever = 'bm25'", "").replace("golden = 'golden.json'", ""))
     ended = ringtrue("gate", "--run", "runs/standard", "--json")
     assert ended.code == 0
@@ -386,7 +386,7 @@ def test_b4_where_nothing_is_named_the_gate_says_that_it_cannot_check(repository
     ]  # fmt: skip
 
 
-def test_e5_an_evaluation_from_the_cache_is_told(repository, ringtrue) -> None:
+def test_an_evaluation_from_the_cache_is_told(repository, ringtrue) -> None:
     fresh = ringtrue("gate", "--no-cache", "--json")
     assert fresh.json["cached"] is False
     again = ringtrue("gate", "--json")
@@ -396,7 +396,7 @@ def test_e5_an_evaluation_from_the_cache_is_told(repository, ringtrue) -> None:
     assert "from the cache" not in ringtrue("gate", "--no-cache").err
 
 
-def test_b2_the_table_shows_what_each_measure_must_keep_to(repository, ringtrue) -> None:
+def test_the_table_shows_what_each_measure_must_keep_to(repository, ringtrue) -> None:
     repository.write(ringtrue_toml=FUNCTION + "p95 = 500\n")
     gate = ("gate", "--run", "runs/worse", "--floor", "Success@1=0.1")
     rows = {line.split("  ")[0]: line.split() for line in ringtrue(*gate).out.splitlines() if "≥" in line or "≤" in line}
@@ -429,7 +429,7 @@ def test_a_flag_wins_over_the_file_and_a_floor_can_be_taken_out(repository, ring
     assert ringtrue(*loose, "--floor", "R@5").code == 2
 
 
-def test_b2_a_plain_baseline_of_another_tool_is_understood(repository, ringtrue) -> None:
+def test_a_plain_baseline_of_another_tool_is_understood(repository, ringtrue) -> None:
     plain = {
         "version": "1.0.0",
         "recorded_at": "2026-01-04",

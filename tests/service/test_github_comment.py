@@ -1,4 +1,4 @@
-"""B-4: the one comment on a pull request, against servers that speak the documented interfaces."""
+"""The one comment on a pull request, against servers that speak the documented interfaces."""
 
 from __future__ import annotations
 

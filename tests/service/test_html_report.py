@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: it stands alone, it is alive, it can be read by everybody (P-1)."""
+"""The HTML report in a real browser: it stands alone, it is alive, it can be read by everybody."""
 
 from __future__ import annotations
 

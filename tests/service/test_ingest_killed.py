@@ -1,4 +1,4 @@
-"""R-3: an ingest killed at any moment and started again leaves the index of one clean run; others read meanwhile."""
+"""An ingest killed at any moment and started again leaves the index of one clean run; others read meanwhile."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[object],
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_r3_killed_at_random_moments_and_started_again_gives_the_index_of_one_clean_run(
+def test_killed_at_random_moments_and_started_again_gives_the_index_of_one_clean_run(
     clean: tuple[Path, list[object], float], tmp_path: Path, seed: int
 ) -> None:
     file, wanted, seconds = clean

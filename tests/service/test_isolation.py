@@ -1,4 +1,4 @@
-"""V-4: a key of one project reads, writes, lists and guesses nothing of another, on any address, on both databases.
+"""A key of one project reads, writes, lists and guesses nothing of another, on any address, on both databases.
 
 Project B is filled with one of everything. ``SECRET`` stands in its contents and is never sent by anybody else: it may appear
 in no answer to A. ``MARK`` stands in its ids, which A guesses; what A is told about them must be what it is told about ids that
@@ -221,11 +221,11 @@ def dump(store: Store, file: Path) -> list[tuple[str, str]]:
     return sorted(rows)
 
 
-def test_v4_every_address_is_entered_with_the_scope_it_needs(two: Two) -> None:
+def test_every_address_is_entered_with_the_scope_it_needs(two: Two) -> None:
     assert set(addresses(two.client.app)) == {*REST, *PAGES, *OPEN}  # type: ignore[arg-type]
 
 
-def test_v4_what_a_lists_and_reads_holds_nothing_of_b(two: Two) -> None:
+def test_what_a_lists_and_reads_holds_nothing_of_b(two: Two) -> None:
     hidden = (SECRET, MARK, *made(two.book))
     seen = 0
     for scope in SCOPES:
@@ -247,7 +247,7 @@ def plain(entry: Entry) -> dict[str, str] | None:
     return None if query is None or any("{" in value for value in query.values()) else dict(query)
 
 
-def test_v4_guessed_ids_of_b_are_ids_that_nobody_has_and_b_stays_as_it_is(two: Two, tmp_path: Path) -> None:
+def test_guessed_ids_of_b_are_ids_that_nobody_has_and_b_stays_as_it_is(two: Two, tmp_path: Path) -> None:
     other, headers, (browser, csrf) = twin(two.book), two.key("admin"), two.browser("admin")
     tables: Tables = ((REST, two.client, headers), (PAGES, browser, {}))
     told: list[Any] = []
@@ -277,7 +277,7 @@ def test_v4_guessed_ids_of_b_are_ids_that_nobody_has_and_b_stays_as_it_is(two: T
     assert not told, "\n\n".join(map(str, told))
 
 
-def test_v4_cursors_of_b_lead_a_nowhere(two: Two) -> None:
+def test_cursors_of_b_lead_a_nowhere(two: Two) -> None:
     owner, headers, followed = two.key("admin", project="b"), two.key("admin"), 0
     for name, entry in REST.items():
         if not name.startswith("GET ") or "{" in entry.path:
@@ -298,7 +298,7 @@ def allowed(needs: str, scope: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_v4_a_key_opens_what_its_scope_opens_and_nothing_else(two: Two) -> None:
+def test_a_key_opens_what_its_scope_opens_and_nothing_else(two: Two) -> None:
     other, told = twin(two.book), []
     for scope in SCOPES:
         headers, (browser, csrf) = two.key(scope), two.browser(scope)
@@ -311,7 +311,7 @@ def test_v4_a_key_opens_what_its_scope_opens_and_nothing_else(two: Two) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_v4_no_key_a_wrong_one_an_expired_and_a_revoked_one_open_nothing(two: Two, tmp_path: Path) -> None:
+def test_no_key_a_wrong_one_an_expired_and_a_revoked_one_open_nothing(two: Two, tmp_path: Path) -> None:
     long_ago, over = "2020-01-01T00:00:00Z", "2020-02-01T00:00:00Z"
     expired = two.store.create_key("old", ("admin",), now=long_ago, expires_at=over, project="b")[1]
     ended, gone = two.store.create_key("gone", ("admin",), now=NOW, project="b")

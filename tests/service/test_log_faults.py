@@ -1,4 +1,4 @@
-"""L-1: database away, hanging or locked, disk full, clock jumping: the caller does not notice, and loss is counted."""
+"""Database away, hanging or locked, disk full, clock jumping: the caller does not notice, and loss is counted."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def database(server: Server) -> str:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
-def test_l1_postgresql_is_stopped_and_started_again(server: Server, database: str, tmp_path: Path, how: signal.Signals) -> None:
+def test_postgresql_is_stopped_and_started_again(server: Server, database: str, tmp_path: Path, how: signal.Signals) -> None:
     with QueryLog(database, folder=tmp_path / "log") as log, Caller(log) as caller:
         caller.more()
         assert log.flush(60)
@@ -179,7 +179,7 @@ def test_l1_postgresql_is_stopped_and_started_again(server: Server, database: st
         complete(store, caller)
 
 
-def test_l1_the_network_to_postgresql_is_cut(server: Server, database: str, tmp_path: Path) -> None:
+def test_the_network_to_postgresql_is_cut(server: Server, database: str, tmp_path: Path) -> None:
     with proxy(server.about.port) as network:
         through = database.replace(f":{server.about.port}/", f":{network.port}/")
         with QueryLog(through, folder=tmp_path / "log") as log, Caller(log) as caller:
@@ -195,7 +195,7 @@ def test_l1_the_network_to_postgresql_is_cut(server: Server, database: str, tmp_
         complete(store, caller)
 
 
-def test_l1_the_network_to_postgresql_swallows_everything_and_the_program_ends_meanwhile(
+def test_the_network_to_postgresql_swallows_everything_and_the_program_ends_meanwhile(
     server: Server, database: str, tmp_path: Path
 ) -> None:
     with proxy(server.about.port) as network:
@@ -240,7 +240,7 @@ def test_readiness_tells_within_seconds_of_a_database_that_hangs(server: Server,
 
 
 @pytest.mark.parametrize("patience", [10.0, 0.1])
-def test_l1_the_database_is_locked_by_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float) -> None:
+def test_the_database_is_locked_by_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float) -> None:
     """Shorter than the writer waits, and longer: then the spool takes over."""
     monkeypatch.setattr("ringtrue.store.engine.BUSY_S", patience)
     place = tmp_path / "store.sqlite"
@@ -306,7 +306,7 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of file sizes are a thing of POSIX")
-def test_l1_the_disk_is_full_for_the_database_and_for_the_spool(tmp_path: Path) -> None:
+def test_the_disk_is_full_for_the_database_and_for_the_spool(tmp_path: Path) -> None:
     import json
 
     place = tmp_path / "store.sqlite"
@@ -327,7 +327,7 @@ def test_l1_the_disk_is_full_for_the_database_and_for_the_spool(tmp_path: Path) 
         assert losses(store).dropped == told["dropped"]
 
 
-def test_l1_the_clock_jumps_back_and_forth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_jumps_back_and_forth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "store.sqlite"
     real, shift = time.time_ns, [0]
     monkeypatch.setattr(time, "time_ns", lambda: real() + shift[0])

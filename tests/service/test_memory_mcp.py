@@ -1,4 +1,4 @@
-"""The MCP server as hosts run it (A-7): the installed program over stdio and over HTTP, asked by the official client."""
+"""The MCP server as hosts run it: the installed program over stdio and over HTTP, asked by the official client."""
 
 from __future__ import annotations
 

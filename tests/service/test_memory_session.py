@@ -1,4 +1,4 @@
-"""A session through the installed plugin, end to end: prompt → injection → read → answer → feedback → health (A-5, A-9, F-1).
+"""A session through the installed plugin, end to end: prompt → injection → read → answer → feedback → health.
 
 The host is played by reading the installed hooks.json and running what it says, with the host's JSON on stdin. ``ringtrue``
 itself is used only where a user would use it: to install, to bring the signals in, and to look.
@@ -100,7 +100,7 @@ def host(tmp_path: Path) -> Host:
     return Host(project)
 
 
-def test_a5_a9_f1_a_session_from_the_prompt_to_the_health_figures(host: Host) -> None:
+def test_a_session_from_the_prompt_to_the_health_figures(host: Host) -> None:
     be_patient(host.plugin)
     # The session begins; nothing is said.
     assert host.send(host.payload("session-start")) == ""
@@ -160,7 +160,7 @@ def test_a5_a9_f1_a_session_from_the_prompt_to_the_health_figures(host: Host) ->
     assert brought["figures"]["not_searched"] == {"skipped": 1}
 
 
-def test_a9_uninstalling_ends_it_and_leaves_memories_and_journal(host: Host) -> None:
+def test_uninstalling_ends_it_and_leaves_memories_and_journal(host: Host) -> None:
     host.send(host.payload("user-prompt-submit"))
     kept = sorted(path for path in host.root.rglob("*") if path.is_file())
     ringtrue("memory", "uninstall", cwd=host.project)
@@ -168,7 +168,7 @@ def test_a9_uninstalling_ends_it_and_leaves_memories_and_journal(host: Host) -> 
     assert sorted(path for path in host.root.rglob("*") if path.is_file()) == kept
 
 
-def test_a9_the_plugin_may_be_copied_elsewhere_and_its_ringtrue_be_gone(host: Host, tmp_path: Path) -> None:
+def test_the_plugin_may_be_copied_elsewhere_and_its_ringtrue_be_gone(host: Host, tmp_path: Path) -> None:
     moved = tmp_path / "cache" / "memory"
     shutil.copytree(host.plugin, moved)
     ringtrue("memory", "uninstall", cwd=host.project)
@@ -177,7 +177,7 @@ def test_a9_the_plugin_may_be_copied_elsewhere_and_its_ringtrue_be_gone(host: Ho
     assert REDIS in host.context(host.payload("user-prompt-submit"))
 
 
-def test_a9_codex_runs_the_same_session_by_its_own_hooks(tmp_path: Path) -> None:
+def test_codex_runs_the_same_session_by_its_own_hooks(tmp_path: Path) -> None:
     project = tmp_path / "scratch"
     (tmp_path / "home").mkdir()
     shutil.copytree(MEMORIES, project / ".claude" / "memory")

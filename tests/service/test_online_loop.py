@@ -33,7 +33,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
     return json.loads(done.stdout), store
 
 
-def test_l1_every_search_and_event_is_kept_and_no_address(once: tuple[dict[str, Any], Path]) -> None:
+def test_every_search_and_event_is_kept_and_no_address(once: tuple[dict[str, Any], Path]) -> None:
     facts, file = once
     assert facts["log"]["searches"] == 2000
     assert facts["log"]["private"] > 0
@@ -46,7 +46,7 @@ def test_l1_every_search_and_event_is_kept_and_no_address(once: tuple[dict[str, 
         assert not [row for row in store.queries(project=PROJECT, limit=2000) if "@" in row.query]
 
 
-def test_f5_derived_judgments_recover_the_truth_better_than_clicks(once: tuple[dict[str, Any], Path]) -> None:
+def test_derived_judgments_recover_the_truth_better_than_clicks(once: tuple[dict[str, Any], Path]) -> None:
     facts = once[0]["judgments"]
     assert facts["method"] == "position-based"
     assert facts["curve"] == pytest.approx([1 / rank for rank in range(1, 11)], abs=0.1)
@@ -54,7 +54,7 @@ def test_f5_derived_judgments_recover_the_truth_better_than_clicks(once: tuple[d
     assert facts["tau_derived"] > 0.6
 
 
-def test_g6_the_refresh_is_refused_then_replaces_queries_and_leaves_confirmed_ones(once: tuple[dict[str, Any], Path]) -> None:
+def test_the_refresh_is_refused_then_replaces_queries_and_leaves_confirmed_ones(once: tuple[dict[str, Any], Path]) -> None:
     facts, file = once
     found = facts["refresh"]
     assert found["kappa_first"] <= 0.6
@@ -69,7 +69,7 @@ def test_g6_the_refresh_is_refused_then_replaces_queries_and_leaves_confirmed_on
         assert (backlog["published"], backlog["pending_review"]) == (found["published"], 0)
 
 
-def test_s2_the_better_is_accepted_and_the_worse_rejected(once: tuple[dict[str, Any], Path]) -> None:
+def test_the_better_is_accepted_and_the_worse_rejected(once: tuple[dict[str, Any], Path]) -> None:
     facts, file = once
     better, worse = facts["shadow"]["hybrid"], facts["shadow"]["titles-only"]
     assert better["golden_gain"] > 0.03
@@ -85,7 +85,7 @@ def test_s2_the_better_is_accepted_and_the_worse_rejected(once: tuple[dict[str, 
     assert tests["titles-only"] == ("accept-control", "rejected")
 
 
-def test_s5_the_rollout_takes_every_stage_and_the_slow_one_is_rolled_back(once: tuple[dict[str, Any], Path]) -> None:
+def test_the_rollout_takes_every_stage_and_the_slow_one_is_rolled_back(once: tuple[dict[str, Any], Path]) -> None:
     facts, file = once
     assert facts["rollout"]["stages"] == [1, 5, 10, 25, 50, 100, 100]
     assert (facts["rollout"]["action"], facts["rollout"]["state"]) == ("graduate", "graduated")
@@ -98,7 +98,7 @@ def test_s5_the_rollout_takes_every_stage_and_the_slow_one_is_rolled_back(once: 
     assert flags == {"hybrid": (100, "graduated"), "hybrid-remote": (0, "paused"), "titles-only": (0, "rejected")}
 
 
-def test_o3_health_names_the_rollback_and_nothing_else(once: tuple[dict[str, Any], Path]) -> None:
+def test_health_names_the_rollback_and_nothing_else(once: tuple[dict[str, Any], Path]) -> None:
     health = once[0]["health"]
     assert health["state"] == "wrong"
     assert [name for name, state in health["parts"].items() if state == "wrong"] == ["rollout"]

@@ -1,4 +1,4 @@
-"""The backlog page in a real browser: states that add up, filters in the address, what to do when it is empty (G-8, V-3)."""
+"""The backlog page in a real browser: states that add up, filters in the address, what to do when it is empty."""
 
 from __future__ import annotations
 

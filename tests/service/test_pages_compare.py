@@ -1,4 +1,4 @@
-"""Comparing two runs in a real browser, down to the document that was lost (V-3, C-1, E-4)."""
+"""Comparing two runs in a real browser, down to the document that was lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compare(page: Any, demo_url: str) -> None:
     page.wait_for_url("**/compare?**")  # a run has a verdict, too
 
 
-def test_two_runs_are_compared_and_the_lost_document_is_two_clicks_away_V_3(browser: Any, demo_url: str) -> None:
+def test_two_runs_are_compared_and_the_lost_document_is_two_clicks_away(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         page.set_default_timeout(60_000)
         compare(page, demo_url)
@@ -48,7 +48,7 @@ def test_two_runs_are_compared_and_the_lost_document_is_two_clicks_away_V_3(brow
         assert "▼" in there.locator(".moved").inner_text() or "gone" in there.locator(".moved").inner_text()
 
 
-def test_every_dot_leads_to_its_query_and_the_measure_can_be_chosen_V_3(browser: Any, demo_url: str) -> None:
+def test_every_dot_leads_to_its_query_and_the_measure_can_be_chosen(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         page.set_default_timeout(60_000)
         compare(page, demo_url)
@@ -79,7 +79,7 @@ def test_the_sum_of_wins_ties_and_losses_is_every_query_and_bars_show_them(brows
         assert f"of {counts[0]}" in page.inner_text("#queries") or page.locator("#rows tbody tr").count() == counts[0]
 
 
-def test_the_axis_of_the_differences_stands_beside_its_bars_V_3(browser: Any, demo_url: str) -> None:
+def test_the_axis_of_the_differences_stands_beside_its_bars(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         page.set_default_timeout(60_000)
         compare(page, demo_url)
@@ -109,7 +109,7 @@ def test_what_cannot_be_compared_is_said(browser: Any, demo_url: str, path: str,
         assert said in page.inner_text(".problem")
 
 
-def test_without_two_runs_the_page_says_what_to_do_next_V_3(browser: Any, empty_url: str) -> None:
+def test_without_two_runs_the_page_says_what_to_do_next(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/compare") as page:
         assert "Two runs are needed" in page.inner_text(".empty")
         page.locator(".empty").get_by_role("link", name="Evaluate").click()
@@ -117,7 +117,7 @@ def test_without_two_runs_the_page_says_what_to_do_next_V_3(browser: Any, empty_
 
 
 @pytest.mark.parametrize("which", ["choose", "compared", "query"])
-def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, which: str) -> None:
+def test_axe_finds_nothing_serious(browser: Any, demo_url: str, which: str) -> None:
     with reading(browser, f"{demo_url}/compare", bypass_csp=True) as page:
         page.set_default_timeout(60_000)
         if which != "choose":

@@ -1,4 +1,4 @@
-"""Evaluations started and watched in a real browser: progress moves, the result arrives, cancel works (V-1, V-3)."""
+"""Evaluations started and watched in a real browser: progress moves, the result arrives, cancel works."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def begin(page: Any, retriever: str = "bm25") -> None:
     page.wait_for_url("**/jobs/job_*")
 
 
-def test_progress_moves_by_itself_and_leads_to_the_result_V_3(browser: Any, empty_url: str, brake: Brake) -> None:
+def test_progress_moves_by_itself_and_leads_to_the_result(browser: Any, empty_url: str, brake: Brake) -> None:
     with reading(browser, f"{empty_url}/evaluate?golden=hotel") as page:
         begin(page)
         brake.let(5)
@@ -94,7 +94,7 @@ def test_a_job_that_is_done_before_its_page_comes_leads_to_its_result_too(browse
         assert page.get_by_role("link", name="Open the result").count() == 1
 
 
-def test_cancel_stops_a_job_and_nothing_of_it_is_kept_V_3(browser: Any, empty_url: str, brake: Brake) -> None:
+def test_cancel_stops_a_job_and_nothing_of_it_is_kept(browser: Any, empty_url: str, brake: Brake) -> None:
     with reading(browser, f"{empty_url}/jobs") as page:
         while any(job["state"] in ("queued", "running") for job in page.request.get(f"{empty_url}/v1/jobs").json()["items"]):
             page.wait_for_timeout(50)  # a job of another test adds its run when it ends
@@ -183,7 +183,7 @@ def test_a_job_of_nobody_is_not_found(browser: Any, empty_url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/evaluate", "/jobs", "/jobs/job_demo2"])
-def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, path: str) -> None:
+def test_axe_finds_nothing_serious(browser: Any, demo_url: str, path: str) -> None:
     with reading(browser, demo_url + path, bypass_csp=True) as page:
         for theme, width in looks(page):
             assert serious(page) == [], (theme, width)

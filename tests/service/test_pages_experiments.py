@@ -1,4 +1,4 @@
-"""Experiments and sweeps in a real browser: the list, parallel coordinates, figures against the baseline, import (V-3, X-1)."""
+"""Experiments and sweeps in a real browser: the list, parallel coordinates, figures against the baseline, import."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def own_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found.url
 
 
-def test_a_sweep_is_one_line_among_experiments_V_3(browser: Any, demo_url: str) -> None:
+def test_a_sweep_is_one_line_among_experiments(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/experiments") as page:
         assert listed(page) == [
             "vectors count nineteen times as much as keywords",
@@ -70,7 +70,7 @@ def test_a_sweep_is_one_line_among_experiments_V_3(browser: Any, demo_url: str) 
         assert "Accepted" in page.locator("#rows tbody tr").nth(2).inner_text()
 
 
-def test_the_list_is_filtered_while_typing_and_sorted_by_its_address_V_3(browser: Any, demo_url: str) -> None:
+def test_the_list_is_filtered_while_typing_and_sorted_by_its_address(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/experiments") as page:
         page.locator("#f-text").press_sequentially("vectors", delay=5)
         page.locator("#told", has_text="3 entries found").wait_for()
@@ -88,7 +88,7 @@ def test_the_list_is_filtered_while_typing_and_sorted_by_its_address_V_3(browser
         assert "No experiment matches" in page.inner_text("main")
 
 
-def test_every_trial_is_a_strand_that_leads_to_it_and_the_best_is_marked_X_2(browser: Any, demo_url: str) -> None:
+def test_every_trial_is_a_strand_that_leads_to_it_and_the_best_is_marked(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/experiments/sweeps/exp-003") as page:
         picture = page.locator("svg[aria-label*='30 trials across w, title, norm and nDCG@10']")
         assert picture.locator("a").count() == 30
@@ -106,7 +106,7 @@ def test_every_trial_is_a_strand_that_leads_to_it_and_the_best_is_marked_X_2(bro
         assert "Sweep of w, title, norm" in page.inner_text(".crumbs")
 
 
-def test_the_effect_of_each_parameter_is_told_X_2(browser: Any, demo_url: str) -> None:
+def test_the_effect_of_each_parameter_is_told(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/experiments/sweeps/exp-003") as page:
         weight = page.get_by_role("region", name="Effect of w")
         rows = [[cell.inner_text() for cell in row.locator("td").all()] for row in weight.locator("tbody tr").all()]
@@ -115,7 +115,7 @@ def test_the_effect_of_each_parameter_is_told_X_2(browser: Any, demo_url: str) -
         assert weight.locator("tr.chosen td").nth(1).inner_text() == f"{max(means):.3f}"
 
 
-def test_an_experiment_is_shown_against_its_baseline_with_its_verdict_X_1(browser: Any, demo_url: str) -> None:
+def test_an_experiment_is_shown_against_its_baseline_with_its_verdict(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/experiments/exp-002") as page:
         assert "Accepted" in page.inner_text("h1")
         assert "all 9 measures improved" in page.inner_text(".lead")
@@ -127,7 +127,7 @@ def test_an_experiment_is_shown_against_its_baseline_with_its_verdict_X_1(browse
         page.wait_for_url("**/runs/full-*")
 
 
-def test_quality_against_time_is_drawn_where_both_are_known_X_2(browser: Any, own_url: str) -> None:
+def test_quality_against_time_is_drawn_where_both_are_known(browser: Any, own_url: str) -> None:
     with reading(browser, f"{own_url}/experiments/sweeps/exp-001") as page:
         picture = page.locator("svg[aria-label='nDCG@10 against latency_p95_ms of 5 trials; 4 are on the front']")
         assert picture.locator("a").count() == 5
@@ -143,7 +143,7 @@ def test_quality_against_time_is_drawn_where_both_are_known_X_2(browser: Any, ow
         assert "—" in page.locator("tr", has_text="exp-006").inner_text()
 
 
-def test_what_somebody_wrote_by_hand_is_kept_and_does_nothing_V_4(browser: Any, own_url: str) -> None:
+def test_what_somebody_wrote_by_hand_is_kept_and_does_nothing(browser: Any, own_url: str) -> None:
     with reading(browser, f"{own_url}/experiments/exp-900") as page:
         said = page.inner_text("main")
         for words in (
@@ -161,7 +161,7 @@ def test_what_somebody_wrote_by_hand_is_kept_and_does_nothing_V_4(browser: Any, 
             assert page.evaluate("window.broken") is None
 
 
-def test_what_is_exported_is_what_can_be_brought_in_again_X_1(own_url: str) -> None:
+def test_what_is_exported_is_what_can_be_brought_in_again(own_url: str) -> None:
     with urllib.request.urlopen(f"{own_url}/experiments/export.json", timeout=30) as answer:
         rows = json.load(answer)["experiments"]
     assert [row["id"] for row in rows] == [*(f"exp-00{number}" for number in range(1, 7)), "exp-900"]
@@ -169,7 +169,7 @@ def test_what_is_exported_is_what_can_be_brought_in_again_X_1(own_url: str) -> N
     assert rows[5]["results"]["nDCG@10"] is None
 
 
-def test_experiments_are_brought_in_all_or_none_X_1(browser: Any, empty_url: str) -> None:
+def test_experiments_are_brought_in_all_or_none(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/experiments", bypass_csp=True, expects=["422"]) as page:
         assert "Nothing was tried yet" in page.inner_text("main")
         assert serious(page) == []
@@ -204,7 +204,7 @@ def test_experiments_are_brought_in_all_or_none_X_1(browser: Any, empty_url: str
 
 
 @pytest.mark.parametrize("path", ["/experiments", "/experiments/sweeps/exp-003", "/experiments/exp-002"])
-def test_experiments_are_accessible_in_both_themes_and_on_a_phone_V_3(browser: Any, demo_url: str, path: str) -> None:
+def test_experiments_are_accessible_in_both_themes_and_on_a_phone(browser: Any, demo_url: str, path: str) -> None:
     with reading(browser, demo_url + path, bypass_csp=True, width=390) as page:
         for look in looks(page, widths=(390,)):
             assert serious(page) == [], look

@@ -1,4 +1,4 @@
-"""Tables fit into their cards, on a desk and on a phone: no column is cut where nothing shows that there is more (V-3)."""
+"""Tables fit into their cards, on a desk and on a phone: no column is cut where nothing shows that there is more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judged(page: Any, url: str) -> str:
 
 @pytest.mark.parametrize("width", WIDE_AND_NARROW)
 @pytest.mark.parametrize("what", ["compare", "judged", "/review/agreement", "/backlog", "/jobs", "/settings/audit"])
-def test_no_column_is_cut_V_3(browser: Any, demo_url: str, what: str, width: int) -> None:
+def test_no_column_is_cut(browser: Any, demo_url: str, what: str, width: int) -> None:
     ways = {"compare": compared, "judged": judged}
     with reading(browser, demo_url, width=width) as page:
         page.set_default_timeout(60_000)
@@ -57,7 +57,7 @@ BESIDE = """(parts) => [...document.querySelectorAll(parts)].filter((one) => one
 
 
 @pytest.mark.parametrize(("path", "parts"), [("/runs", "#rows td.n .sub"), ("/settings/audit", "td > details")])
-def test_on_a_phone_an_interval_and_a_detail_stand_beside_their_names_V_3(
+def test_on_a_phone_an_interval_and_a_detail_stand_beside_their_names(
     browser: Any, demo_url: str, path: str, parts: str
 ) -> None:
     with reading(browser, demo_url + path, width=390) as page:
@@ -68,7 +68,7 @@ def test_on_a_phone_an_interval_and_a_detail_stand_beside_their_names_V_3(
         assert all(text.strip() for text in named), "a name with nothing behind it is left out"
 
 
-def test_on_a_phone_no_stroke_of_the_breadcrumbs_stands_alone_V_3(browser: Any, demo_url: str) -> None:
+def test_on_a_phone_no_stroke_of_the_breadcrumbs_stands_alone(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url, width=390) as page:
         page.goto(compared(page, demo_url))
         page.goto(demo_url + str(page.locator("a[href^='/compare/query']").first.get_attribute("href")))

@@ -1,4 +1,4 @@
-"""Flags in a real browser: the checklist that says why one moved or waits, and the ways to move it (V-3, S-4, S-5)."""
+"""Flags in a real browser: the checklist that says why one moved or waits, and the ways to move it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from served import browser, demo_template, demo_url, empty_url, looks, reading, 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 
 
-def test_flags_are_listed_with_how_many_they_reach_S_4(browser: Any, demo_url: str) -> None:
+def test_flags_are_listed_with_how_many_they_reach(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags") as page:
         lines = {row.locator("th a").inner_text(): row for row in page.locator("tbody tr").all()}
         made_below = {"short-answers"}
@@ -21,7 +21,7 @@ def test_flags_are_listed_with_how_many_they_reach_S_4(browser: Any, demo_url: s
         assert "Paused" in lines["diverse-results"].inner_text()
 
 
-def test_the_page_of_a_flag_says_why_it_waits_S_5(browser: Any, demo_url: str) -> None:
+def test_the_page_of_a_flag_says_why_it_waits(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags/tuned-fusion") as page:
         said = page.get_by_role("region", name="Where it stands").inner_text()
         assert "It waits at 10 %" in said
@@ -37,7 +37,7 @@ def test_the_page_of_a_flag_says_why_it_waits_S_5(browser: Any, demo_url: str) -
         assert f"{count} of {count + holding.locator('li').count()} checks" in said
 
 
-def test_the_page_of_a_flag_says_why_it_was_taken_back_or_has_arrived_S_5(browser: Any, demo_url: str) -> None:
+def test_the_page_of_a_flag_says_why_it_was_taken_back_or_has_arrived(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags/diverse-results") as page:
         said = page.get_by_role("region", name="Where it stands").inner_text()
         assert "It is paused at 0 %" in said
@@ -50,7 +50,7 @@ def test_the_page_of_a_flag_says_why_it_was_taken_back_or_has_arrived_S_5(browse
         assert "advance: every check holds" in moves
 
 
-def test_deciding_on_the_evidence_moves_nothing_that_lacks_it_S_5(browser: Any, demo_url: str) -> None:
+def test_deciding_on_the_evidence_moves_nothing_that_lacks_it(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags/tuned-fusion") as page:
         before = page.get_by_role("region", name="History").locator("tbody tr").count()
         page.get_by_role("button", name="Decide now").click()
@@ -62,7 +62,7 @@ def test_deciding_on_the_evidence_moves_nothing_that_lacks_it_S_5(browser: Any, 
         assert "Decided just now" not in page.inner_text("main")
 
 
-def test_a_flag_is_made_set_and_rolled_back_and_each_move_is_written_down_V_4(browser: Any, demo_url: str) -> None:
+def test_a_flag_is_made_set_and_rolled_back_and_each_move_is_written_down(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags") as page:
         page.fill("#f-name", "short-answers")
         page.fill("#f-why", "try shorter passages")
@@ -88,7 +88,7 @@ def test_a_flag_is_made_set_and_rolled_back_and_each_move_is_written_down_V_4(br
         assert "a trial on a quarter" in newest[1]
 
 
-def test_what_needs_a_reason_is_refused_without_one_V_4(browser: Any, demo_url: str) -> None:
+def test_what_needs_a_reason_is_refused_without_one(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags/hybrid-search", expects=["422"]) as page:
         page.fill("#why-back", "   ")
         page.get_by_role("button", name="Roll back").click()
@@ -107,7 +107,7 @@ def test_an_empty_store_has_no_flags(browser: Any, empty_url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/flags", "/flags/tuned-fusion", "/flags/diverse-results"])
-def test_flags_are_accessible_in_both_themes_and_on_a_phone_V_3(browser: Any, demo_url: str, path: str) -> None:
+def test_flags_are_accessible_in_both_themes_and_on_a_phone(browser: Any, demo_url: str, path: str) -> None:
     with reading(browser, demo_url + path, bypass_csp=True, width=390) as page:
         for look in looks(page, widths=(390,)):
             assert serious(page) == [], look

@@ -1,4 +1,4 @@
-"""Golden sets in a real browser: uploads, versions, validation, differences; hostile texts stay texts (V-3, V-4, G-3)."""
+"""Golden sets in a real browser: uploads, versions, validation, differences; hostile texts stay texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def send(page: Any, url: str, name: str, content: bytes) -> None:
         page.get_by_role("button", name="Upload").click()
 
 
-def test_a_set_is_uploaded_validated_and_its_versions_are_told_apart_G_3(browser: Any, empty_url: str) -> None:
+def test_a_set_is_uploaded_validated_and_its_versions_are_told_apart(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/golden", expects=["status of 409"]) as page:
         send(page, empty_url, "desk.json", front_desk("1.0.0"))
         assert page.url == f"{empty_url}/golden/front-desk/1.0.0"
@@ -53,7 +53,7 @@ def test_a_set_is_uploaded_validated_and_its_versions_are_told_apart_G_3(browser
         assert "The questions are the same" in page.inner_text("#queries")
 
 
-def test_hostile_and_long_and_right_to_left_texts_stay_texts_V_4(browser: Any, empty_url: str) -> None:
+def test_hostile_and_long_and_right_to_left_texts_stay_texts(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/golden", width=390) as page:
         send(page, empty_url, "desk.json", front_desk("2.0.0", hostile=True))
         assert HOSTILE in page.inner_text("main")
@@ -78,9 +78,7 @@ def test_hostile_and_long_and_right_to_left_texts_stay_texts_V_4(browser: Any, e
         ("../../etc/passwd.json", b"[]", "passwd.json: the list is empty"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_cure_V_4(
-    browser: Any, empty_url: str, name: str, content: bytes, said: str
-) -> None:
+def test_what_cannot_be_read_is_said_with_its_cure(browser: Any, empty_url: str, name: str, content: bytes, said: str) -> None:
     with reading(browser, f"{empty_url}/golden", expects=["status of 422"]) as page:
         send(page, empty_url, name, content)
         assert "The set was not kept" in page.inner_text(".problem")
@@ -89,7 +87,7 @@ def test_what_cannot_be_read_is_said_with_its_cure_V_4(
         assert "../" not in page.inner_text(".problem")
 
 
-def test_queries_are_found_by_text_and_kind_and_shown_with_their_judgments_V_3(browser: Any, demo_url: str) -> None:
+def test_queries_are_found_by_text_and_kind_and_shown_with_their_judgments(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/golden/hotel") as page:
         assert page.url.endswith("/golden/hotel/2.0.0")
         assert "1–50 of 73" in page.inner_text("#rows")
@@ -102,7 +100,7 @@ def test_queries_are_found_by_text_and_kind_and_shown_with_their_judgments_V_3(b
         assert "breakfast" in page.inner_text(".passage >> nth=0").lower()
 
 
-def test_the_demonstration_shows_a_reworded_question_and_a_new_one_G_3(browser: Any, demo_url: str) -> None:
+def test_the_demonstration_shows_a_reworded_question_and_a_new_one(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/golden") as page:
         page.locator("tr:has-text('hotel')").filter(has_text="2.0.0").get_by_role("link", name="what changed").click()
         page.wait_for_url("**/golden/hotel/diff")
@@ -112,7 +110,7 @@ def test_the_demonstration_shows_a_reworded_question_and_a_new_one_G_3(browser: 
         assert page.locator("#queries ins").count() == 1
 
 
-def test_a_form_without_its_token_is_refused_V_4(browser: Any, empty_url: str) -> None:
+def test_a_form_without_its_token_is_refused(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/golden") as page:
         answer = page.request.post(f"{empty_url}/golden/shipped", form={"name": "hotel"})
         assert answer.status == 403
@@ -123,7 +121,7 @@ def test_a_form_without_its_token_is_refused_V_4(browser: Any, empty_url: str) -
     "path",
     ["/golden", "/golden/hotel/2.0.0", "/golden/hotel-drafts/0.1.0", "/golden/hotel/diff", "/golden/hotel/2.0.0/queries/q001"],
 )
-def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, path: str) -> None:
+def test_axe_finds_nothing_serious(browser: Any, demo_url: str, path: str) -> None:
     with reading(browser, demo_url + path, bypass_csp=True) as page:
         for theme, width in looks(page):
             assert serious(page) == [], (theme, width)

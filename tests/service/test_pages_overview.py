@@ -1,4 +1,4 @@
-"""The overview in a real browser: health, trends and alerts; and a new user's way from an empty store to a verdict (V-3)."""
+"""The overview in a real browser: health, trends and alerts; and a new user's way from an empty store to a verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def result(page: Any, address: str) -> None:
     page.wait_for_url(address)
 
 
-def test_a_new_user_comes_from_an_empty_store_to_the_first_verdict_by_clicking_V_3(browser: Any, empty_url: str) -> None:
+def test_a_new_user_comes_from_an_empty_store_to_the_first_verdict_by_clicking(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/") as page:
         page.set_default_timeout(60_000)
         assert "Nothing is here yet" in page.inner_text("main")
@@ -66,7 +66,7 @@ def test_a_new_user_comes_from_an_empty_store_to_the_first_verdict_by_clicking_V
         assert "bm25 on hotel" in page.inner_text(".tiles")
 
 
-def test_what_needs_attention_comes_first_and_leads_to_the_page_that_helps_V_3(browser: Any, demo_url: str) -> None:
+def test_what_needs_attention_comes_first_and_leads_to_the_page_that_helps(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/") as page:
         assert "Needs attention: flags" in page.inner_text(".verdict-line")
         first = page.locator(".health > li").first
@@ -75,7 +75,7 @@ def test_what_needs_attention_comes_first_and_leads_to_the_page_that_helps_V_3(b
         assert page.url == f"{demo_url}/flags"
 
 
-def test_trends_show_every_evaluation_with_its_interval_and_lead_to_its_run_V_3(browser: Any, demo_url: str) -> None:
+def test_trends_show_every_evaluation_with_its_interval_and_lead_to_its_run(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/") as page:
         dots = page.locator("#quality .trends figure").first.locator("a")
         assert dots.count() >= 4
@@ -92,7 +92,7 @@ def test_trends_show_every_evaluation_with_its_interval_and_lead_to_its_run_V_3(
 
 
 @pytest.mark.parametrize("store", ["demo_url", "empty_url"])
-def test_axe_finds_nothing_serious_and_nothing_runs_over_the_edge_V_3(
+def test_axe_finds_nothing_serious_and_nothing_runs_over_the_edge(
     browser: Any, request: pytest.FixtureRequest, store: str
 ) -> None:
     url = request.getfixturevalue(store)

@@ -65,7 +65,7 @@ def fetched(url: str) -> tuple[str, bytes]:
         return answer.headers["Content-Disposition"], answer.read()
 
 
-def test_the_list_follows_what_is_typed_and_its_address_leads_back_to_it_V_3(browser: Any, log_url: str) -> None:
+def test_the_list_follows_what_is_typed_and_its_address_leads_back_to_it(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries") as page:
         assert len(listed(page)) == 50
         assert page.inner_text("#told") == "The newest 50"
@@ -85,7 +85,7 @@ def test_the_list_follows_what_is_typed_and_its_address_leads_back_to_it_V_3(bro
         assert "“checkout 5”" in plain.title()
 
 
-def test_who_types_on_does_not_see_the_answer_to_the_first_letters_V_3(browser: Any, log_url: str) -> None:
+def test_who_types_on_does_not_see_the_answer_to_the_first_letters(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries") as page:
         unanswered: list[Any] = []
         page.route("**/queries?text=check&*", lambda route: unanswered.append(route))
@@ -97,7 +97,7 @@ def test_who_types_on_does_not_see_the_answer_to_the_first_letters_V_3(browser: 
         assert len(unanswered) == 1
 
 
-def test_every_filter_is_an_address_V_3(browser: Any, log_url: str) -> None:
+def test_every_filter_is_an_address(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries?session=s3") as page:
         assert len(listed(page)) == 9
         page.goto(f"{log_url}/queries?trouble=true")
@@ -112,7 +112,7 @@ def test_every_filter_is_an_address_V_3(browser: Any, log_url: str) -> None:
         page.wait_for_url(f"{log_url}/queries")
 
 
-def test_choosing_a_time_draws_its_chart_V_3(browser: Any, log_url: str) -> None:
+def test_choosing_a_time_draws_its_chart(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries?tool=web") as page:
         assert page.locator("#volume svg.chart").count() == 1
         assert "64 searches in 30 days" in page.inner_text("main")
@@ -131,7 +131,7 @@ def test_choosing_a_time_draws_its_chart_V_3(browser: Any, log_url: str) -> None
         assert "65 searches in all of it" in page.inner_text("main")
 
 
-def test_what_cannot_be_a_filter_is_said_where_the_list_was_V_3(browser: Any, log_url: str) -> None:
+def test_what_cannot_be_a_filter_is_said_where_the_list_was(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries", expects=["422"]) as page:
         page.evaluate("document.querySelector('#f-slower').type = 'text'")
         page.fill("#f-slower", "soon")
@@ -144,7 +144,7 @@ def test_what_cannot_be_a_filter_is_said_where_the_list_was_V_3(browser: Any, lo
         assert "there is no span 'century'" in page.inner_text("main")
 
 
-def test_a_text_that_is_too_long_is_said_and_no_count_of_others_stays_V_3(browser: Any, log_url: str) -> None:
+def test_a_text_that_is_too_long_is_said_and_no_count_of_others_stays(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries", expects=["422"]) as page:
         assert page.inner_text("#told")
         assert page.get_attribute("#f-text", "maxlength") == "500"
@@ -160,7 +160,7 @@ def test_a_text_that_is_too_long_is_said_and_no_count_of_others_stays_V_3(browse
         assert "201 characters are too many for a session to look for" in page.inner_text("main")
 
 
-def test_a_text_that_fits_nothing_leads_back_to_everything_V_3(browser: Any, log_url: str) -> None:
+def test_a_text_that_fits_nothing_leads_back_to_everything(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries?text=xylophone") as page:
         assert "No search fits" in page.inner_text("#rows")
         page.get_by_role("link", name="Show all of it").click()
@@ -168,7 +168,7 @@ def test_a_text_that_fits_nothing_leads_back_to_everything_V_3(browser: Any, log
         assert len(listed(page)) == 50
 
 
-def test_j_and_k_walk_along_the_lines_and_enter_opens_one_V_3(browser: Any, log_url: str) -> None:
+def test_j_and_k_walk_along_the_lines_and_enter_opens_one(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries?text=checkout") as page:
         here = "document.activeElement.textContent"
         page.keyboard.press("j")
@@ -188,7 +188,7 @@ def test_j_and_k_walk_along_the_lines_and_enter_opens_one_V_3(browser: Any, log_
         assert "click" in page.locator("#content tbody tr").nth(1).inner_text()
 
 
-def test_hostile_texts_are_shown_and_do_nothing_V_4(browser: Any, log_url: str) -> None:
+def test_hostile_texts_are_shown_and_do_nothing(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries") as page:
         assert SCRIPT in listed(page)
         assert page.locator("#rows img, #rows script, #rows b").count() == 0
@@ -200,7 +200,7 @@ def test_hostile_texts_are_shown_and_do_nothing_V_4(browser: Any, log_url: str) 
         assert page.input_value("#f-text") == SCRIPT
 
 
-def test_a_search_of_three_thousand_letters_fits_its_page_V_3(browser: Any, log_url: str) -> None:
+def test_a_search_of_three_thousand_letters_fits_its_page(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries/q063", width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.get_by_text("The whole search, 3,000 characters").click()
@@ -208,7 +208,7 @@ def test_a_search_of_three_thousand_letters_fits_its_page_V_3(browser: Any, log_
         assert "candidate" in page.inner_text("main")
 
 
-def test_exports_hold_what_the_filters_leave_V_3(log_url: str) -> None:
+def test_exports_hold_what_the_filters_leave(log_url: str) -> None:
     named, content = fetched(f"{log_url}/queries/export.csv?tool=web")
     assert named == 'attachment; filename="queries.csv"'
     table = list(csv.DictReader(io.StringIO(content.decode())))
@@ -221,7 +221,7 @@ def test_exports_hold_what_the_filters_leave_V_3(log_url: str) -> None:
     assert json.loads(fetched(f"{log_url}/queries/export.json?text=xylophone")[1]) == []
 
 
-def test_an_empty_log_says_how_to_fill_it_V_3(browser: Any, empty_url: str) -> None:
+def test_an_empty_log_says_how_to_fill_it(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/queries", bypass_csp=True) as page:
         assert "No search was logged yet" in page.inner_text("main")
         command = page.inner_text(".command code")
@@ -229,20 +229,20 @@ def test_an_empty_log_says_how_to_fill_it_V_3(browser: Any, empty_url: str) -> N
         assert serious(page) == []
 
 
-def test_a_search_that_is_not_there_is_an_error_page_V_3(browser: Any, empty_url: str) -> None:
+def test_a_search_that_is_not_there_is_an_error_page(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/queries/nobody", expects=["404"]) as page:
         assert "the log has no search 'nobody'" in page.inner_text("main")
 
 
 @pytest.mark.parametrize("path", ["/queries", "/queries/q003"])
-def test_the_log_is_accessible_in_both_themes_and_on_a_phone_V_3(browser: Any, log_url: str, path: str) -> None:
+def test_the_log_is_accessible_in_both_themes_and_on_a_phone(browser: Any, log_url: str, path: str) -> None:
     with reading(browser, log_url + path, bypass_csp=True, width=390) as page:
         for look in looks(page, widths=(390,)):
             assert serious(page) == [], look
             assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_a_hundred_thousand_searches_are_counted_and_paged_V_3(browser: Any, tmp_path: Any) -> None:
+def test_a_hundred_thousand_searches_are_counted_and_paged(browser: Any, tmp_path: Any) -> None:
     store = Store.open(tmp_path / "store.sqlite")
     store.add_queries([search(0, "late checkout", 1)])
     store.close()

@@ -1,4 +1,4 @@
-"""The pages about reviewing in a real browser: judging by keys, undo, blindness, disputes, publishing (G-8, V-3, V-4)."""
+"""The pages about reviewing in a real browser: judging by keys, undo, blindness, disputes, publishing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def press(page: Any, key: str) -> str:
 
 
 def test_twenty_pairs_are_judged_by_keyboard_alone_and_are_in_the_store_as_said(browser: Any, tmp_path: Path) -> None:
-    """G-8: 20 pairs, 20 ratings, the right grades, the right reviewer."""
+    """20 pairs, 20 ratings, the right grades, the right reviewer."""
     items = pairs(22)
     with reviewing(tmp_path, items) as (served, store):
         with reading(browser, served.url + "/review") as page:
@@ -97,7 +97,7 @@ def test_twenty_pairs_are_judged_by_keyboard_alone_and_are_in_the_store_as_said(
 
 
 def test_the_next_pair_is_on_screen_before_the_server_has_answered(browser: Any, tmp_path: Path) -> None:
-    """G-8: the answer to a key is at once; the pair was fetched before."""
+    """The answer to a key is at once; the pair was fetched before."""
     with reviewing(tmp_path, pairs(4)) as (served, store), judging(browser, served, "Ada") as page:
         first = ready(page)
         sent(page)
@@ -189,7 +189,7 @@ def test_a_judgment_that_was_not_sent_survives_a_reload(browser: Any, tmp_path: 
 
 
 def test_two_reviewers_at_once_never_have_the_same_pair(browser: Any, tmp_path: Path) -> None:
-    """G-8: reservations; each pair wants one reviewer, so nobody's work is done twice."""
+    """Reservations; each pair wants one reviewer, so nobody's work is done twice."""
     items = pairs(12)
     with reviewing(tmp_path, items) as (served, store):
         with judging(browser, served, "Ada") as one, judging(browser, served, "Ben") as two:
@@ -262,7 +262,7 @@ def test_skip_reject_note_guidelines_and_help_have_keys(browser: Any, tmp_path: 
 
 
 def test_reviewers_see_nobody_elses_grade_before_a_pair_is_complete(browser: Any, tmp_path: Path) -> None:
-    """G-8: blind. Ben's grade of a pair that waits for a second opinion is on no page and in no answer."""
+    """Blind. Ben's grade of a pair that waits for a second opinion is on no page and in no answer."""
     items = pairs(3, wanted=2)
     with reviewing(tmp_path, items, (("benedict", (2, 2, 2)),)) as (served, _store):
         answers: list[Any] = []
@@ -310,7 +310,7 @@ def test_when_nothing_is_left_the_page_says_so(browser: Any, tmp_path: Path) -> 
 
 
 def test_judging_works_without_scripts(browser: Any, tmp_path: Path) -> None:
-    """V-3: plain forms do the same."""
+    """Plain forms do the same."""
     with reviewing(tmp_path, pairs(4)) as (served, store), judging(browser, served, "Ada", java_script_enabled=False) as page:
         first = page.locator(".pair").get_attribute("data-key")
         with page.expect_navigation():
@@ -332,7 +332,7 @@ def test_judging_works_without_scripts(browser: Any, tmp_path: Path) -> None:
 
 
 def test_grades_need_the_token_of_the_page(tmp_path: Path) -> None:
-    """V-4: nobody can have a reviewer judge from another site."""
+    """Nobody can have a reviewer judge from another site."""
     with reviewing(tmp_path, pairs(1)) as (served, store):
         key = store.review_items()[0].item_key
         for path in (
@@ -376,7 +376,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> list[ReviewItem]:
 def test_disputes_are_settled_by_keyboard_by_somebody_who_judged_none_of_them(
     browser: Any, tmp_path: Path, judged: list[ReviewItem]
 ) -> None:
-    """G-8: adjudication; the adjudicator is no rater, so agreement stays what it was."""
+    """Adjudication; the adjudicator is no rater, so agreement stays what it was."""
     with reviewing(tmp_path, judged, AT_ODDS) as (served, store):
         with judging(browser, served, "Dora", "/review/agreement") as page:
             before = page.locator(".coefficients").inner_text()
@@ -405,7 +405,7 @@ def test_disputes_are_settled_by_keyboard_by_somebody_who_judged_none_of_them(
 
 
 def test_agreement_too_low_is_refused_with_what_to_do(browser: Any, tmp_path: Path, judged: list[ReviewItem]) -> None:
-    """G-6, G-8: nothing is published that the raters do not agree on."""
+    """Nothing is published that the raters do not agree on."""
     with reviewing(tmp_path, judged, AT_ODDS) as (served, store):
         with judging(browser, served, "Ada", "/review/publish") as page:
             page.get_by_text("not above 0.6").first.wait_for()
@@ -461,7 +461,7 @@ def _judgments(content: Any) -> list[dict[str, Any]]:
 def test_the_pages_are_accessible_in_both_themes_and_fit_a_phone(
     browser: Any, tmp_path: Path, judged: list[ReviewItem]
 ) -> None:
-    """V-3: axe-core finds nothing serious; 390 px need no sideways scrolling."""
+    """Axe-core finds nothing serious; 390 px need no sideways scrolling."""
     everything = [*judged, *pairs(5, offset=20)]
     with (
         reviewing(tmp_path, everything, AT_ODDS) as (served, _store),
@@ -476,7 +476,7 @@ def test_the_pages_are_accessible_in_both_themes_and_fit_a_phone(
 
 
 def test_a_key_says_who_judges_and_a_reading_key_judges_nothing(browser: Any, tmp_path: Path) -> None:
-    """V-4: no name is asked of who has signed in; without the scope there is no way to judge."""
+    """No name is asked of who has signed in; without the scope there is no way to judge."""
     from datetime import UTC, datetime
 
     store = Store.open(tmp_path / "store.sqlite")

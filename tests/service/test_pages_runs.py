@@ -1,4 +1,4 @@
-"""Runs in a real browser: the list, one run, and one query with the stage that lost its documents (V-3)."""
+"""Runs in a real browser: the list, one run, and one query with the stage that lost its documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unjudged_run(page: Any, demo_url: str) -> None:
     page.wait_for_url("**/runs/*-20*")
 
 
-def test_the_list_is_sorted_and_filtered_and_its_address_says_how_V_3(browser: Any, demo_url: str) -> None:
+def test_the_list_is_sorted_and_filtered_and_its_address_says_how(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/runs") as page:
         every = page.locator("#rows tbody tr").count()
         page.get_by_role("link", name="nDCG@10").click()
@@ -48,7 +48,7 @@ def test_the_list_is_sorted_and_filtered_and_its_address_says_how_V_3(browser: A
         assert page.locator("#rows tbody tr").count() == every
 
 
-def test_a_run_shows_intervals_slices_components_losses_and_latency_V_3(browser: Any, demo_url: str) -> None:
+def test_a_run_shows_intervals_slices_components_losses_and_latency(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/runs?retriever=norm%3D%27z%27&gate=pass") as page:
         page.locator("#rows tbody th a").first.click()
         page.wait_for_url("**/runs/regression-*")
@@ -64,7 +64,7 @@ def test_a_run_shows_intervals_slices_components_losses_and_latency_V_3(browser:
         assert " to " in page.locator("#measures td[data-name='95 % interval']").first.inner_text()
 
 
-def test_a_run_is_judged_by_a_baseline_and_the_checks_name_their_queries_B_2(browser: Any, demo_url: str) -> None:
+def test_a_run_is_judged_by_a_baseline_and_the_checks_name_their_queries(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         failed_run(page, demo_url)
         assert page.inner_text(".verdict-box h2") == "FAIL", "as the gate said it then"
@@ -83,7 +83,7 @@ def test_a_run_is_judged_by_a_baseline_and_the_checks_name_their_queries_B_2(bro
         page.wait_for_url("**/queries/q0*")
 
 
-def test_a_worse_run_becomes_the_baseline_only_with_a_reason_B_1(browser: Any, demo_url: str) -> None:
+def test_a_worse_run_becomes_the_baseline_only_with_a_reason(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url, expects=[REFUSED]) as page:
         failed_run(page, demo_url)
         page.get_by_role("button", name="Keep", exact=True).click()
@@ -95,7 +95,7 @@ def test_a_worse_run_becomes_the_baseline_only_with_a_reason_B_1(browser: Any, d
         assert "This run is baseline production" in page.inner_text(".note.good")
 
 
-def test_a_query_shows_which_stage_lost_a_document_and_its_ranks_on_the_way_E_4(browser: Any, demo_url: str) -> None:
+def test_a_query_shows_which_stage_lost_a_document_and_its_ranks_on_the_way(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         failed_run(page, demo_url)
         page.locator("#losses").get_by_role("link").click()
@@ -109,7 +109,7 @@ def test_a_query_shows_which_stage_lost_a_document_and_its_ranks_on_the_way_E_4(
         assert page.locator("#elsewhere tbody tr").count() >= 2
 
 
-def test_j_and_k_walk_from_query_to_query_V_3(browser: Any, demo_url: str) -> None:
+def test_j_and_k_walk_from_query_to_query(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         failed_run(page, demo_url)
         page.locator("#worst tbody th a").first.click()
@@ -122,7 +122,7 @@ def test_j_and_k_walk_from_query_to_query_V_3(browser: Any, demo_url: str) -> No
         assert page.locator("[data-step=k]").count() == 0
 
 
-def test_the_full_report_opens_under_its_own_policy_apart_from_the_server_V_4(browser: Any, demo_url: str) -> None:
+def test_the_full_report_opens_under_its_own_policy_apart_from_the_server(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         failed_run(page, demo_url)
         address = page.url + "/report"
@@ -135,7 +135,7 @@ def test_the_full_report_opens_under_its_own_policy_apart_from_the_server_V_4(br
         assert page.evaluate("self.origin") == "null"
 
 
-def test_an_empty_list_says_what_to_do_next_V_3(browser: Any, empty_url: str) -> None:
+def test_an_empty_list_says_what_to_do_next(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/runs") as page:
         page.locator(".empty").get_by_role("link", name="Evaluate").click()
         assert page.url == f"{empty_url}/evaluate"
@@ -147,7 +147,7 @@ def test_a_run_of_nobody_is_not_found(browser: Any, empty_url: str, path: str) -
         assert "there is no run" in page.inner_text(".problem")
 
 
-def test_the_pages_of_a_run_can_be_read_without_a_script_V_3(browser: Any, demo_url: str) -> None:
+def test_the_pages_of_a_run_can_be_read_without_a_script(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/runs?gate=fail", java_script_enabled=False) as page:
         page.locator("#rows tbody th a").first.click()
         page.select_option("#f-baseline", "production")
@@ -157,7 +157,7 @@ def test_the_pages_of_a_run_can_be_read_without_a_script_V_3(browser: Any, demo_
 
 
 @pytest.mark.parametrize("which", ["list", "run", "queries", "query"])
-def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, which: str) -> None:
+def test_axe_finds_nothing_serious(browser: Any, demo_url: str, which: str) -> None:
     with reading(browser, f"{demo_url}/runs?gate=pass", bypass_csp=True) as page:
         if which != "list":
             page.locator("#rows tbody th a").first.click()

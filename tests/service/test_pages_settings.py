@@ -1,4 +1,4 @@
-"""Settings in a real browser: keys that are shown once and end when revoked, what a reader does not see, the audit (V-4)."""
+"""Settings in a real browser: keys that are shown once and end when revoked, what a reader does not see, the audit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def answered(url: str, key: str) -> int:
         return problem.code
 
 
-def test_a_key_is_shown_once_and_ends_when_it_is_revoked_V_4(browser: Any, locked: tuple[Served, str, str]) -> None:
+def test_a_key_is_shown_once_and_ends_when_it_is_revoked(browser: Any, locked: tuple[Served, str, str]) -> None:
     served, admin, _ = locked
     with reading(browser, f"{served.url}/settings/keys", expects=["401", ADVICE]) as page:
         sign_in(page, admin)
@@ -91,7 +91,7 @@ def test_a_key_is_shown_once_and_ends_when_it_is_revoked_V_4(browser: Any, locke
         ]
 
 
-def test_a_key_without_a_name_or_scope_is_not_made_V_4(browser: Any, open_url: str) -> None:
+def test_a_key_without_a_name_or_scope_is_not_made(browser: Any, open_url: str) -> None:
     with reading(browser, f"{open_url}/settings/keys", expects=["422"]) as page:
         page.fill("#f-name", "   ")
         page.get_by_role("button", name="Make the key").click()
@@ -106,7 +106,7 @@ def test_a_key_without_a_name_or_scope_is_not_made_V_4(browser: Any, open_url: s
         assert "No keys yet" in page.inner_text("main")
 
 
-def test_who_may_only_read_sees_no_button_and_no_key_V_4(browser: Any, locked: tuple[Served, str, str]) -> None:
+def test_who_may_only_read_sees_no_button_and_no_key(browser: Any, locked: tuple[Served, str, str]) -> None:
     served, _, reader = locked
     with reading(browser, f"{served.url}/settings", expects=["401", "403", ADVICE]) as page:
         sign_in(page, reader)
@@ -125,7 +125,7 @@ def test_who_may_only_read_sees_no_button_and_no_key_V_4(browser: Any, locked: t
         page.wait_for_url("**/login**")
 
 
-def test_the_audit_trail_is_read_page_by_page_V_4(browser: Any, open_url: str) -> None:
+def test_the_audit_trail_is_read_page_by_page(browser: Any, open_url: str) -> None:
     with reading(browser, f"{open_url}/settings/audit") as page:
         seen: list[str] = []
         for _ in range(5):
@@ -141,7 +141,7 @@ def test_the_audit_trail_is_read_page_by_page_V_4(browser: Any, open_url: str) -
         assert '"because 0"' in page.inner_text("main pre >> visible=true")
 
 
-def test_the_server_says_how_it_is_V_3(browser: Any, open_url: str) -> None:
+def test_the_server_says_how_it_is(browser: Any, open_url: str) -> None:
     with reading(browser, f"{open_url}/settings") as page:
         said = page.inner_text("main")
         for word in ("bm25", "sqlite", "no key: this machine alone reaches the server", "fastapi"):
@@ -149,7 +149,7 @@ def test_the_server_says_how_it_is_V_3(browser: Any, open_url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/settings", "/settings/keys", "/settings/audit"])
-def test_settings_are_accessible_in_both_themes_and_on_a_phone_V_3(browser: Any, open_url: str, path: str) -> None:
+def test_settings_are_accessible_in_both_themes_and_on_a_phone(browser: Any, open_url: str, path: str) -> None:
     with reading(browser, open_url + path, bypass_csp=True, width=390) as page:
         for look in looks(page, widths=(390,)):
             assert serious(page) == [], look

@@ -1,4 +1,4 @@
-"""Shadow runs and sequential tests in a real browser: the boundary plot, what changed, the way to stop one (V-3, S-1, S-2)."""
+"""Shadow runs and sequential tests in a real browser: the boundary plot, what changed, the way to stop one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from served import browser, demo_template, demo_url, empty_url, looks, reading, 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 
 
-def test_candidates_and_tests_are_listed_with_what_they_show_V_3(browser: Any, demo_url: str) -> None:
+def test_candidates_and_tests_are_listed_with_what_they_show(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/tests") as page:
         shadows, tests = page.locator("table").all()
         assert {row.inner_text() for row in shadows.locator("tbody th a").all()} == {"hybrid-search", "tuned-fusion"}
@@ -24,7 +24,7 @@ def test_candidates_and_tests_are_listed_with_what_they_show_V_3(browser: Any, d
         page.wait_for_url("**/tests/hybrid-search")
 
 
-def test_the_boundary_plot_has_its_bounds_and_its_decision_S_2(browser: Any, demo_url: str) -> None:
+def test_the_boundary_plot_has_its_bounds_and_its_decision(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/tests/hybrid-search") as page:
         plot = page.get_by_role("img", name="Evidence of hybrid-search")
         label = plot.get_attribute("aria-label")
@@ -40,7 +40,7 @@ def test_the_boundary_plot_has_its_bounds_and_its_decision_S_2(browser: Any, dem
         assert "The decision stands whatever they say" in page.inner_text("main")
 
 
-def test_an_interval_against_zero_is_drawn_where_the_method_has_one_S_2(browser: Any, demo_url: str) -> None:
+def test_an_interval_against_zero_is_drawn_where_the_method_has_one(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/tests/tuned-fusion") as page:
         plot = page.get_by_role("img", name="Mean difference of tuned-fusion with its interval")
         assert plot.locator(".band").count() == 1
@@ -56,7 +56,7 @@ def test_an_interval_against_zero_is_drawn_where_the_method_has_one_S_2(browser:
         assert page.locator("h1").inner_text()
 
 
-def test_a_test_is_paused_and_resumed_with_a_reason_in_the_audit_trail_V_4(browser: Any, demo_url: str) -> None:
+def test_a_test_is_paused_and_resumed_with_a_reason_in_the_audit_trail(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/tests/tuned-fusion") as page:
         page.fill("#f-why", "the log was down")
         page.get_by_role("button", name="Pause").click()
@@ -73,7 +73,7 @@ def test_a_test_is_paused_and_resumed_with_a_reason_in_the_audit_trail_V_4(brows
         assert page.get_by_role("button", name="Resume").count() == 0
 
 
-def test_nothing_tested_yet_says_how_to_begin_V_3(browser: Any, empty_url: str) -> None:
+def test_nothing_tested_yet_says_how_to_begin(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/tests", bypass_csp=True, expects=["404"]) as page:
         assert "Nothing runs in the shadow" in page.inner_text("main")
         assert "ringtrue test create new-reranker" in page.inner_text("main")
@@ -83,7 +83,7 @@ def test_nothing_tested_yet_says_how_to_begin_V_3(browser: Any, empty_url: str) 
 
 
 @pytest.mark.parametrize("path", ["/tests", "/tests/hybrid-search", "/tests/tuned-fusion"])
-def test_tests_are_accessible_in_both_themes_and_on_a_phone_V_3(browser: Any, demo_url: str, path: str) -> None:
+def test_tests_are_accessible_in_both_themes_and_on_a_phone(browser: Any, demo_url: str, path: str) -> None:
     with reading(browser, demo_url + path, bypass_csp=True, width=390) as page:
         for look in looks(page, widths=(390,)):
             assert serious(page) == [], look

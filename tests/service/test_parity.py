@@ -1,4 +1,4 @@
-"""E-6: the same retriever gives the same ranking, whoever asks: Python, the command line, the evaluator, the run folder, REST.
+"""The same retriever gives the same ranking, whoever asks: Python, the command line, the evaluator, the run folder, REST.
 
 Every surface has its function in ``SURFACES``; those of the agent memory, which search files and no collection, stand in
 ``MEMORY_SURFACES``: the hook, the command, the MCP server, the expression, its evaluation, and REST over the same memories.

@@ -1,4 +1,4 @@
-"""A-8: every hostile case of ``tests/redteam`` against the tools of the MCP server, asked by the official client."""
+"""Every hostile case of ``tests/redteam`` against the tools of the MCP server, asked by the official client."""
 
 from __future__ import annotations
 

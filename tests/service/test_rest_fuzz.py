@@ -1,4 +1,4 @@
-"""V-4: ten thousand malformed requests at a running server: never a 500, never a hang, memory bounded, healthy afterwards.
+"""Ten thousand malformed requests at a running server: never a 500, never a hang, memory bounded, healthy afterwards.
 
 Every request is sent over a plain socket, so that what no client library would send is sent, too. The valid requests that are
 damaged are the examples of the OpenAPI document: a new route is attacked as soon as it has one.
@@ -487,7 +487,7 @@ def well(server: ServerProcess, token: str, document: dict[str, Any]) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the memory of a process is read from /proc")
-def test_v4_malformed_uploads_are_answered_in_time_with_no_500_and_bounded_memory(
+def test_malformed_uploads_are_answered_in_time_with_no_500_and_bounded_memory(
     kind: str, empty: Callable[[str], str], tmp_path: Path
 ) -> None:
     luck, count = random.Random(20_260), REQUESTS[kind]

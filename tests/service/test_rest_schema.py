@@ -1,4 +1,4 @@
-"""V-1: the OpenAPI document and a running server say the same (schemathesis, every check), whatever is sent."""
+"""The OpenAPI document and a running server say the same (schemathesis, every check), whatever is sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPLACED = "positive_data_acceptance"
 """In its place runs ``schema_valid_data_acceptance`` of rest_schema_checks.py, which knows the rules no schema can state."""
 
 
-def test_v1_every_answer_is_as_the_document_says(tmp_path: Path) -> None:
+def test_every_answer_is_as_the_document_says(tmp_path: Path) -> None:
     with serving_alone(tmp_path, keys=True, at_once=20) as server:
         # The server makes its document when it is first asked for; schemathesis waits ten seconds for it and no longer.
         with urlopen(f"{server.url}/v1/openapi.json", timeout=120) as answer:

@@ -1,4 +1,4 @@
-"""``ringtrue eval`` and ``gate`` with a store, and ``ringtrue health`` after them (O-1, O-3)."""
+"""``ringtrue eval`` and ``gate`` with a store, and ``ringtrue health`` after them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_baseline_is_not_taken_silently_from_a_run_on_another_golden_set(hom
     assert ringtrue("baseline", "update").code == 0
 
 
-def test_o1_a_named_store_is_made_and_filled(home: Path, ringtrue: Run) -> None:
+def test_a_named_store_is_made_and_filled(home: Path, ringtrue: Run) -> None:
     found = ringtrue("eval", "--store", "mine.sqlite", "--json").json
     (row,) = results("mine.sqlite")
     assert (row.run_id, row.run_type, row.gate, row.golden) == (
@@ -111,7 +111,7 @@ def test_o1_a_named_store_is_made_and_filled(home: Path, ringtrue: Run) -> None:
 
 
 @pytest.mark.parametrize("way", ["default", "environment", "file"])
-def test_o1_a_store_that_is_there_or_configured_is_used(
+def test_a_store_that_is_there_or_configured_is_used(
     home: Path, ringtrue: Run, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     place = DEFAULT if way == "default" else Path("other/log.sqlite")
@@ -127,7 +127,7 @@ def test_o1_a_store_that_is_there_or_configured_is_used(
     assert (row.run_id, row.feature_id) == (stored, "new")
 
 
-def test_o3_health_shows_the_last_evaluation_and_the_gate_instead_of_unknown(home: Path, ringtrue: Run) -> None:
+def test_health_shows_the_last_evaluation_and_the_gate_instead_of_unknown(home: Path, ringtrue: Run) -> None:
     Store.open(DEFAULT).close()
     before = ringtrue("health", "--json").json["parts"]
     assert (before["evaluation"]["state"], before["gate"]["state"]) == ("unknown", "unknown")
@@ -150,7 +150,7 @@ def test_o3_health_shows_the_last_evaluation_and_the_gate_instead_of_unknown(hom
     assert (worse["gate"]["state"], worse["gate"]["run_id"]) == ("wrong", newest.run_id)
 
 
-def test_o1_a_store_that_cannot_be_written_costs_no_verdict_unless_it_was_named(
+def test_a_store_that_cannot_be_written_costs_no_verdict_unless_it_was_named(
     home: Path, ringtrue: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("no-store.sqlite").write_text("this is a text")

@@ -1,4 +1,4 @@
-"""``ringtrue serve``, the installed program: callers who go away early do not end it (V-4)."""
+"""``ringtrue serve``, the installed program: callers who go away early do not end it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAVING = 60
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGPIPE")
 @pytest.mark.parametrize("program", [["ringtrue"], ["python", "-m", "ringtrue"]], ids=["installed", "module"])
-def test_v4_callers_who_leave_before_their_answers_come_do_not_end_the_server(program: list[str], tmp_path: Path) -> None:
+def test_callers_who_leave_before_their_answers_come_do_not_end_the_server(program: list[str], tmp_path: Path) -> None:
     name, *more = program
     command = [
         str(Path(sys.executable).with_name(name)),

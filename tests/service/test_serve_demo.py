@@ -1,4 +1,4 @@
-"""``ringtrue serve --demo``, the command: stopped half-way it begins anew, filled once it stays, its end is silent (V-3)."""
+"""``ringtrue serve --demo``, the command: stopped half-way it begins anew, filled once it stays, its end is silent."""
 
 from __future__ import annotations
 

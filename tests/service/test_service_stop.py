@@ -1,4 +1,4 @@
-"""W-4: a server that is told to stop, or killed, under a stream of searches loses none that it has acknowledged."""
+"""A server that is told to stop, or killed, under a stream of searches loses none that it has acknowledged."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def stored(address: str) -> set[str]:
         return {row.query_id for row in store.queries()}
 
 
-def test_w4_told_to_stop_the_server_ends_well_and_has_written_what_it_acknowledged(
+def test_told_to_stop_the_server_ends_well_and_has_written_what_it_acknowledged(
     kind: str, empty: Callable[[str], str], tmp_path: Path
 ) -> None:
     address = empty(kind)
@@ -186,7 +186,7 @@ def test_an_evaluation_under_way_is_answered_when_the_server_is_told_to_stop(tmp
         assert process.wait(GRACE_S + 10) == 0
 
 
-def test_w4_killed_at_any_moment_the_server_has_written_what_it_acknowledged(
+def test_killed_at_any_moment_the_server_has_written_what_it_acknowledged(
     kind: str, empty: Callable[[str], str], tmp_path: Path
 ) -> None:
     address, moments, known = empty(kind), random.Random(5), []

@@ -89,7 +89,7 @@ def load(search: Any) -> tuple[dict[str, Any], list[float]]:
     ],
     ids=["well", "crashes", "hangs", "hangs past the test", "rubbish", "dies", "burns", "takes all memory"],
 )
-def test_s1_not_one_production_answer_is_changed_or_waits_for_the_candidate(candidate: Any, options: dict[str, Any]) -> None:
+def test_not_one_production_answer_is_changed_or_waits_for_the_candidate(candidate: Any, options: dict[str, Any]) -> None:
     production, store = Production(), Rows()
     _, alone = load(Production())
     search = Shadow(production, candidate, store, "new", sample=1, workers=2, **options)
@@ -110,7 +110,7 @@ def test_s1_not_one_production_answer_is_changed_or_waits_for_the_candidate(cand
 
 
 @pytest.mark.parametrize("isolate", ["thread", "process"])
-def test_s1_the_answer_is_back_before_the_candidate_has_finished(isolate: Any) -> None:
+def test_the_answer_is_back_before_the_candidate_has_finished(isolate: Any) -> None:
     production, store = Production(), Rows()
     search = Shadow(production, candidates.hangs, store, "new", sample=1, timeout=600, isolate=isolate, workers=1, waiting=500)
     answers, _ = load(search)
@@ -120,7 +120,7 @@ def test_s1_the_answer_is_back_before_the_candidate_has_finished(isolate: Any) -
     search.close(timeout=0.1)
 
 
-def test_s1_a_store_that_stands_still_delays_nobody() -> None:
+def test_a_store_that_stands_still_delays_nobody() -> None:
     release = threading.Event()
 
     class Stalled(Rows):

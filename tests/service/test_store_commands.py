@@ -1,4 +1,4 @@
-"""``ringtrue store`` from end to end: a log on SQLite, backed up, moved to PostgreSQL, pruned (W-1, O-2)."""
+"""``ringtrue store`` from end to end: a log on SQLite, backed up, moved to PostgreSQL, pruned."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_backup_and_restore(home: Path, ringtrue: Run, name: str) -> None:
         assert contents(store) == before
 
 
-def test_migrate_from_sqlite_to_postgresql_and_back_W_1(home: Path, ringtrue: Run, empty: Callable[[str], str]) -> None:
+def test_migrate_from_sqlite_to_postgresql_and_back(home: Path, ringtrue: Run, empty: Callable[[str], str]) -> None:
     target = empty("postgresql")
     done = ringtrue("store", "migrate", home / ".ringtrue" / "store.sqlite", target, "--json")
     assert done.code == 0
@@ -97,7 +97,7 @@ def _aged(store: Store) -> None:
         store.add_shadow_runs([replace(SHADOW, query_id=f"{days} days", created_at=_ago(days))])
 
 
-def test_prune_says_what_would_go_then_archives_and_deletes_O_2(home: Path, ringtrue: Run) -> None:
+def test_prune_says_what_would_go_then_archives_and_deletes(home: Path, ringtrue: Run) -> None:
     with Store.open("log.sqlite") as store:
         _aged(store)
     would = ringtrue("store", "prune", "--store", "log.sqlite", "--dry-run", "--json").json
@@ -114,7 +114,7 @@ def test_prune_says_what_would_go_then_archives_and_deletes_O_2(home: Path, ring
     assert ringtrue("store", "prune", "--store", "log.sqlite", "--forget", archive).code == 2
 
 
-def test_prune_keeps_as_long_as_ringtrue_toml_says_O_2(home: Path, ringtrue: Run) -> None:
+def test_prune_keeps_as_long_as_ringtrue_toml_says(home: Path, ringtrue: Run) -> None:
     (home / "ringtrue.toml").write_text(
         "[store]\nurl = 'log.sqlite'\n[store.prune]\narchive = 'old'\n[store.retention]\nqueries = 30\nshadow = 1000\n"
         "[store.retention.projects.shop]\nqueries = 1000\n"
@@ -133,7 +133,7 @@ def test_prune_keeps_as_long_as_ringtrue_toml_says_O_2(home: Path, ringtrue: Run
     assert "adress" in ringtrue("store", "info").err
 
 
-def test_postgresql_needs_a_named_folder_for_archives_O_2(home: Path, ringtrue: Run, empty: Callable[[str], str]) -> None:
+def test_postgresql_needs_a_named_folder_for_archives(home: Path, ringtrue: Run, empty: Callable[[str], str]) -> None:
     place = empty("postgresql")
     with Store.open(place) as store:
         _aged(store)

@@ -41,7 +41,7 @@ def measured(*, bm25s: float = 12.0, tantivy: float = 0.8, first_ms: float = 9.0
     }
 
 
-def test_r9_words_and_vectors_of_tiny_sizes_run_to_a_report(
+def test_words_and_vectors_of_tiny_sizes_run_to_a_report(
     bench: ModuleType, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     page = tmp_path / "page.md"
@@ -77,7 +77,7 @@ def test_growth_has_one_row_per_size_and_keeps_no_large_files(
     assert sorted(kept) == ["documents-1-30.jsonl", "queries-1-30-5.json"]
 
 
-def test_r9_every_limit_is_met_by_numbers_inside_it(bench: ModuleType) -> None:
+def test_every_limit_is_met_by_numbers_inside_it(bench: ModuleType) -> None:
     assert [limit["met"] for limit in bench.limits(measured())] == [True] * 5
 
 
@@ -90,21 +90,19 @@ def test_r9_every_limit_is_met_by_numbers_inside_it(bench: ModuleType) -> None:
         ({"dense": 1.31}, "dense: time per query, beside NumPy's product"),
     ],
 )
-def test_r9_a_number_outside_its_limit_misses_that_limit_alone(
-    bench: ModuleType, numbers: dict[str, float], missed: str
-) -> None:
+def test_a_number_outside_its_limit_misses_that_limit_alone(bench: ModuleType, numbers: dict[str, float], missed: str) -> None:
     found = bench.limits(measured(**numbers))
     assert [limit["name"] for limit in found if limit["met"] is False] == [missed]
 
 
-def test_r9_the_faster_of_two_bm25s_backends_is_the_one_to_beat(bench: ModuleType) -> None:
+def test_the_faster_of_two_bm25s_backends_is_the_one_to_beat(bench: ModuleType) -> None:
     report = measured(bm25s=30.0)
     report["lexical"]["tools"].append({"name": "bm25s, numba", "ratio": 0.5})
     first = bench.limits(report)[0]
     assert (first["name"], first["found"], first["met"]) == ("bm25: queries/s, beside bm25s, numba", "0.5×", False)
 
 
-def test_r9_what_was_not_measured_is_neither_met_nor_missed(bench: ModuleType) -> None:
+def test_what_was_not_measured_is_neither_met_nor_missed(bench: ModuleType) -> None:
     found = bench.limits({"lexical": None, "fts5": None, "dense": None})
     assert len(found) == 5
     assert all(limit["met"] is None and limit["found"] == "not measured" for limit in found)

@@ -40,12 +40,12 @@ CODES = {
 
 
 @pytest.mark.parametrize(("error", "code"), CODES.items(), ids=lambda value: getattr(value, "__name__", str(value)))
-def test_b3_every_error_ends_a_command_with_its_exit_code(error: type[RingtrueError], code: int) -> None:
+def test_every_error_ends_a_command_with_its_exit_code(error: type[RingtrueError], code: int) -> None:
     assert error.exit_code == code
     assert error("told").exit_code == code
 
 
-def test_b3_the_four_exit_codes_differ() -> None:
+def test_the_four_exit_codes_differ() -> None:
     assert (errors.OK, errors.REGRESSION, errors.BAD_INPUT, errors.UNDECIDED) == (0, 1, 2, 3)
 
 

@@ -61,7 +61,7 @@ class TestQrels:
         assert len(qrels) == 3
         assert qrels.to_dict() == {"q1": {"d1": 3, "d2": -1}, "q2": {"d1": 0}}
 
-    def test_m3_a_query_without_a_judgment_is_kept(self) -> None:
+    def test_a_query_without_a_judgment_is_kept(self) -> None:
         qrels = Qrels.from_dict({"q1": {"d1": 1}, "q2": {}})
         assert qrels.query_ids == ("q1", "q2")
         assert qrels.to_dict() == {"q1": {"d1": 1}, "q2": {}}
@@ -83,13 +83,13 @@ class TestQrels:
             Qrels.of([("q1", "d1", 1), ("q1", "d1", 2)])
 
     @pytest.mark.parametrize("row", [("", "d1", 1), (" ", "d1", 1), ("q1", "", 1), ("q1", "\t", 1)])
-    def test_m3_a_blank_id_is_an_error_that_names_its_neighbour(self, row: tuple[str, str, int]) -> None:
+    def test_a_blank_id_is_an_error_that_names_its_neighbour(self, row: tuple[str, str, int]) -> None:
         other = "d1" if not row[0].strip() else "q1"
         with pytest.raises(InputError, match=rf"\(beside '{other}'\) is not usable; write a non-blank text"):
             Qrels.of([row])
 
     @pytest.mark.parametrize("grade", [0.5, math.nan, math.inf, "2", None, 10**30])
-    def test_m3_a_grade_that_is_not_whole_is_an_error_that_names_query_and_document(self, grade: object) -> None:
+    def test_a_grade_that_is_not_whole_is_an_error_that_names_query_and_document(self, grade: object) -> None:
         with pytest.raises(InputError, match="document 'd1' for query 'q1'"):
             Qrels.of([("q1", "d1", grade)])  # type: ignore[list-item]
 
@@ -99,23 +99,23 @@ class TestQrels:
 
 
 class TestRun:
-    def test_m3_a_scored_run_orders_by_score_and_then_by_document_id_both_descending(self) -> None:
+    def test_a_scored_run_orders_by_score_and_then_by_document_id_both_descending(self) -> None:
         run = Run.from_dict({"q1": {"a": 1.0, "c": 2.0, "b": 2.0, "B": 2.0, "é": 2.0, "10": 1.0, "9": 1.0}})
         assert not run.ordered
         assert run.rankings() == {"q1": ["é", "c", "b", "B", "a", "9", "10"]}
 
-    def test_m3_a_live_answer_keeps_its_order_whatever_its_scores_say(self) -> None:
+    def test_a_live_answer_keeps_its_order_whatever_its_scores_say(self) -> None:
         run = Run.from_rankings([Ranking("q1", (Hit("a", 0.1), Hit("c", 0.9), Hit("b", 0.9)))])
         assert run.ordered
         assert run.rankings() == {"q1": ["a", "c", "b"]}
         assert run.score.tolist() == [0.1, 0.9, 0.9]
 
-    def test_m3_lists_of_ids_keep_their_order(self) -> None:
+    def test_lists_of_ids_keep_their_order(self) -> None:
         run = Run.from_rankings({"q1": ["b", "a"], "q2": ["z"]})
         assert run.rankings() == {"q1": ["b", "a"], "q2": ["z"]}
         assert run.score.tolist() == [-1.0, -2.0, -1.0], "without scores the rank stands in, falling"
 
-    def test_m3_rows_may_arrive_in_any_order(self) -> None:
+    def test_rows_may_arrive_in_any_order(self) -> None:
         rows = [("q2", "x", 1.0), ("q1", "a", 1.0), ("q2", "y", 3.0), ("q1", "b", 2.0), ("q1", "c", 1.0)]
         assert Run.of(rows).rankings() == {"q2": ["y", "x"], "q1": ["b", "c", "a"]}
         assert Run.of(rows[::-1]).rankings() == Run.of(rows).rankings()
@@ -125,7 +125,7 @@ class TestRun:
         assert list(run) == [("q1", "b", 2.0), ("q1", "a", 1.0)]
         assert len(run) == 2
 
-    def test_m3_a_repeated_document_keeps_its_best_place_and_score(self) -> None:
+    def test_a_repeated_document_keeps_its_best_place_and_score(self) -> None:
         run = Run.of([("q1", "a", 1.0), ("q1", "b", 2.0), ("q1", "a", 3.0)])
         assert run.rankings() == {"q1": ["a", "b"]}
         assert run.to_dict() == {"q1": {"a": 3.0, "b": 2.0}}
@@ -134,14 +134,14 @@ class TestRun:
         run = Run.from_rankings({"q1": ["a", "a", "b", "c"]})
         assert run.rankings(k=2) == {"q1": ["a", "b"]}
 
-    def test_m3_an_empty_answer_is_an_answer(self) -> None:
+    def test_an_empty_answer_is_an_answer(self) -> None:
         for run in (Run.from_dict({"q1": {"a": 1.0}, "q2": {}}), Run.from_rankings({"q1": ["a"], "q2": []})):
             assert run.answered == {"q2"}
             assert run.query_ids == ("q1",)
             assert run.rankings() == {"q1": ["a"], "q2": []}
             assert run.to_dict().keys() == {"q1", "q2"}
 
-    def test_m3_an_answer_that_failed_is_no_answer(self) -> None:
+    def test_an_answer_that_failed_is_no_answer(self) -> None:
         run = Run.from_rankings([Ranking("q1", (Hit("a"),)), Ranking("q2", (), error="timeout")])
         assert run.query_ids == ("q1",)
         assert run.answered == frozenset()
@@ -151,7 +151,7 @@ class TestRun:
         assert run.with_empty_answers(["q1"]) is run
         assert run.with_empty_answers(["q2", "q2"]).answered == {"q2"}
 
-    def test_m3_chunks_take_the_name_of_their_document_and_the_original_keeps_its_own(self) -> None:
+    def test_chunks_take_the_name_of_their_document_and_the_original_keeps_its_own(self) -> None:
         run = Run.from_rankings({"q1": ["d1#2", "d2#1", "d1#1"]})
         mapped = run.map_documents({"d1#1": "d1", "d1#2": "d1", "d2#1": "d2"})
         assert mapped.rankings() == {"q1": ["d1", "d2"]}
@@ -164,7 +164,7 @@ class TestRun:
     @pytest.mark.parametrize(
         "score", [math.nan, math.inf, -math.inf, "1.0", None, 10**400], ids=["nan", "inf", "-inf", "text", "none", "huge"]
     )
-    def test_m3_a_score_that_is_no_finite_number_is_an_error_that_names_query_and_document(self, score: object) -> None:
+    def test_a_score_that_is_no_finite_number_is_an_error_that_names_query_and_document(self, score: object) -> None:
         for build in (
             lambda: Run.of([("q1", "d1", score)]),  # type: ignore[list-item]
             lambda: Run.from_dict({"q1": {"d1": score}}),  # type: ignore[dict-item]
@@ -172,12 +172,12 @@ class TestRun:
             with pytest.raises(InputError, match="document 'd1' for query 'q1' is not a finite number"):
                 build()
 
-    def test_m3_an_infinite_score_in_a_live_answer_is_an_error_too(self) -> None:
+    def test_an_infinite_score_in_a_live_answer_is_an_error_too(self) -> None:
         with pytest.raises(InputError, match="score inf of document 'd1' for query 'q1' is not a finite number"):
             Run.from_rankings([Ranking("q1", (Hit("d1", math.inf),))])
 
     @pytest.mark.parametrize(("query_id", "doc_id", "beside"), [("", "d1", "d1"), ("  ", "d1", "d1"), ("q1", "", "q1")])
-    def test_m3_a_blank_id_is_an_error_that_names_its_neighbour(self, query_id: str, doc_id: str, beside: str) -> None:
+    def test_a_blank_id_is_an_error_that_names_its_neighbour(self, query_id: str, doc_id: str, beside: str) -> None:
         for build in (
             lambda: Run.of([(query_id, doc_id, 1.0)]),
             lambda: Run.from_dict({query_id: {doc_id: 1.0}}),
@@ -239,7 +239,7 @@ class TestGoldenSet:
     def test_its_table_covers_every_query_judged_or_not(self) -> None:
         assert golden().qrels.to_dict() == {"q1": {"d1": 2}, "q2": {}}
 
-    def test_g7_it_is_provisional_until_a_person_confirmed_a_judgment(self) -> None:
+    def test_it_is_provisional_until_a_person_confirmed_a_judgment(self) -> None:
         assert golden().provisional
         assert golden(judgments=(Judgment("q1", "d1", 2, source="llm"),)).provisional
         assert not golden(

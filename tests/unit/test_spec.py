@@ -39,11 +39,11 @@ def option(*pairs: tuple[str, object]) -> tuple[tuple[str, object], ...]:
         ("f(g(h@3))", Expression("f", (Expression("g", (Expression("h", at=3),)),))),
     ],
 )
-def test_m1_the_grammar_reads_names_options_cutoffs_and_values(text: str, expression: Expression) -> None:
+def test_the_grammar_reads_names_options_cutoffs_and_values(text: str, expression: Expression) -> None:
     assert parse(text) == expression
 
 
-def test_m1_a_pipeline_is_its_stages_in_order() -> None:
+def test_a_pipeline_is_its_stages_in_order() -> None:
     found = parse("rrf(bm25(title=2), dense('all-MiniLM-L6-v2'), k=60) >> mmr(0.7)")
     fused = Expression(
         "rrf",
@@ -54,7 +54,7 @@ def test_m1_a_pipeline_is_its_stages_in_order() -> None:
     assert str(found) == "rrf(bm25(title=2), dense('all-MiniLM-L6-v2'), k=60) >> mmr(0.7)"
 
 
-def test_m1_a_pipeline_may_stand_where_a_value_stands() -> None:
+def test_a_pipeline_may_stand_where_a_value_stands() -> None:
     found = parse("rrf(bm25 >> rerank, dense)")
     assert found == Expression("rrf", (Pipeline((Expression("bm25"), Expression("rerank"))), Expression("dense")))
 
@@ -72,12 +72,12 @@ def test_m1_a_pipeline_may_stand_where_a_value_stands() -> None:
         ("f([1,2])", "f([1, 2])"),
     ],
 )
-def test_m1_every_way_of_writing_prints_one_form(text: str, canonical: str) -> None:
+def test_every_way_of_writing_prints_one_form(text: str, canonical: str) -> None:
     assert str(parse(text)) == canonical
     assert parse(canonical) == parse(text)
 
 
-def test_m1_options_have_no_order_so_equal_expressions_hash_equally() -> None:
+def test_options_have_no_order_so_equal_expressions_hash_equally() -> None:
     one, other = parse("f(a=1, b=2)"), parse("f(b=2, a=1)")
     assert one == other
     assert len({one, other}) == 1
@@ -109,13 +109,13 @@ trees = st.recursive(scalars, expressions, max_leaves=12).filter(lambda tree: is
 
 @settings(max_examples=60)
 @given(trees)
-def test_m1_parsing_the_text_of_any_expression_gives_it_back(tree: Expression | Pipeline) -> None:
+def test_parsing_the_text_of_any_expression_gives_it_back(tree: Expression | Pipeline) -> None:
     assert parse(str(tree)) == tree
     assert str(parse(str(tree))) == str(tree)
 
 
 @given(st.one_of(st.text(max_size=30), st.text(alphabet="aP@()[],=>'\"\\0123456789.-+ ", max_size=30)))
-def test_m1_any_text_is_read_or_refused_with_a_spec_error(text: str) -> None:
+def test_any_text_is_read_or_refused_with_a_spec_error(text: str) -> None:
     try:
         found = parse(text)
     except SpecError:
@@ -147,7 +147,7 @@ def test_m1_any_text_is_read_or_refused_with_a_spec_error(text: str) -> None:
         ("f('open)", 'unexpected "\'"', 3),
     ],
 )
-def test_m1_an_unreadable_text_is_shown_with_problem_place_and_cure(text: str, problem: str, place: int) -> None:
+def test_an_unreadable_text_is_shown_with_problem_place_and_cure(text: str, problem: str, place: int) -> None:
     with pytest.raises(SpecError) as caught:
         parse(text)
     message = str(caught.value)
@@ -161,26 +161,26 @@ def test_m1_an_unreadable_text_is_shown_with_problem_place_and_cure(text: str, p
     ["f(" * 60 + ")" * 60, "f(" + "[" * 60 + "]" * 60 + ")", "f(" + "[g(" * 30 + ")]" * 30 + ")"],
     ids=["expressions", "lists", "both"],
 )
-def test_m1_brackets_that_are_too_deep_are_refused_whatever_their_shape(text: str) -> None:
+def test_brackets_that_are_too_deep_are_refused_whatever_their_shape(text: str) -> None:
     with pytest.raises(SpecError, match="more than 50 levels of brackets"):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["f(" * 100_000, "f(" + "[" * 100_000], ids=["expressions", "lists"])
-def test_m1_a_hostile_depth_ends_in_a_spec_error_not_in_a_crash(text: str) -> None:
+def test_a_hostile_depth_ends_in_a_spec_error_not_in_a_crash(text: str) -> None:
     with pytest.raises(SpecError) as caught:
         parse(text)
     assert len(str(caught.value)) < 500, "a long text is cut in the message"
 
 
-def test_m1_brackets_side_by_side_are_not_deep() -> None:
+def test_brackets_side_by_side_are_not_deep() -> None:
     found = parse("f(" + ", ".join(["[1]", "g(2)"] * 60) + ")")
     assert isinstance(found, Expression)
     assert len(found.args) == 120
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e999", "1" * 5000], ids=["1e400", "-1e999", "5000 digits"])
-def test_m1_a_number_that_no_value_can_hold_is_refused_because_it_could_not_be_printed_back(number: str) -> None:
+def test_a_number_that_no_value_can_hold_is_refused_because_it_could_not_be_printed_back(number: str) -> None:
     for text in (f"f({number})", f"f@{number}"):
         with pytest.raises(SpecError, match="a number too large to use at character 3"):
             parse(text)

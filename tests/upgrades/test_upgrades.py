@@ -1,4 +1,4 @@
-"""Stores of every released schema, on both databases, still open after an upgrade and hold what they held (W-1)."""
+"""Stores of every released schema, on both databases, still open after an upgrade and hold what they held."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _upgraded(place: str | Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", RELEASED)
-def test_a_sqlite_store_of_each_released_schema_is_upgraded_W_1(version: str, tmp_path: Path) -> None:
+def test_a_sqlite_store_of_each_released_schema_is_upgraded(version: str, tmp_path: Path) -> None:
     _upgraded(shutil.copy(HERE / f"{version}.sqlite", tmp_path / "old.sqlite"), version)
 
 
 @pytest.mark.parametrize("version", RELEASED)
-def test_a_postgresql_store_of_each_released_schema_is_upgraded_W_1(
+def test_a_postgresql_store_of_each_released_schema_is_upgraded(
     version: str, fresh: Callable[[str], str], postgres: PostgresServer
 ) -> None:
     place = fresh("postgresql")
@@ -57,7 +57,7 @@ def test_a_postgresql_store_of_each_released_schema_is_upgraded_W_1(
     _upgraded(place, version)
 
 
-def test_the_role_of_an_old_key_becomes_its_scope_W_1(tmp_path: Path) -> None:
+def test_the_role_of_an_old_key_becomes_its_scope(tmp_path: Path) -> None:
     old = shutil.copy(HERE / "0001.sqlite", tmp_path / "old.sqlite")
     with closing(sqlite3.connect(old)) as connection:
         connection.execute(
@@ -71,7 +71,7 @@ def test_the_role_of_an_old_key_becomes_its_scope_W_1(tmp_path: Path) -> None:
         assert (key.scopes, key.last_used_at, key.allows("read"), key.allows("write")) == (("read",), None, True, False)
 
 
-def test_a_portable_backup_of_the_present_schema_is_restored_W_1(fresh: Callable[[str], str]) -> None:
+def test_a_portable_backup_of_the_present_schema_is_restored(fresh: Callable[[str], str]) -> None:
     with Store.open(fresh("sqlite")) as store:
         store.restore(HERE / f"{versions.HEAD}.jsonl.gz")
         found = contents(store)

@@ -1,4 +1,4 @@
-"""Experiments: what was tried, what came of it, and searches over a retriever's parameters (X-1, X-2).
+"""Experiments: what was tried, what came of it, and searches over a retriever's parameters.
 
 Comes in: evaluations, baselines, golden sets, retriever expressions with holes. Goes out: Experiments in a ledger, and Sweeps.
 May not: print or read the clock; dates and times are given. Owner of ``experiments.json`` and of the journals of sweeps;

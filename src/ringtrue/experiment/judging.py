@@ -1,4 +1,4 @@
-"""What changed between two setups, and what gate and paired comparison say of it: accepted, rejected or undecided (X-1).
+"""What changed between two setups, and what gate and paired comparison say of it: accepted, rejected or undecided.
 
 Changes are settings: ``{"rrf.k": 30, "chunking.tokens": 256}``.
 """

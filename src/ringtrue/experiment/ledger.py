@@ -1,4 +1,4 @@
-"""Experiments, one at a time and where they are kept: ``experiments.json``, a store, and files for others (X-1).
+"""Experiments, one at a time and where they are kept: ``experiments.json``, a store, and files for others.
 
 A file is changed under a lock and replaced in one step, so that two processes that add at once lose nothing and a killed one
 leaves the file as it was. It has the form that the first such files had.

@@ -1,6 +1,6 @@
 """What a sweep found, as frozen values; what the two parts of the golden set say of its best; every trial as an experiment.
 
-Is the best of many better, or only the luckiest (X-2)? On the tuning queries the best of N trials was chosen because it looked
+Is the best of many better, or only the luckiest? On the tuning queries the best of N trials was chosen because it looked
 best there, so its p counts N times. On the held-out queries it is one claim, fixed before they were asked, and one test; only
 the claims of other sweeps on the same part add to it: other winners, other measures, other scopes, also at other versions of
 the set. What is better because it leaves queries unanswered, where the measure then has no value, is not confirmed.
@@ -137,7 +137,7 @@ class Overfitting:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All trials, the best of them, and what the held-out queries say about it (X-2)."""
+    """All trials, the best of them, and what the held-out queries say about it."""
 
     space: Space
     method: str

@@ -1,4 +1,4 @@
-"""What a sweep searches, and the ways through it: a retriever written with holes, and the values that each may take (X-2).
+"""What a sweep searches, and the ways through it: a retriever written with holes, and the values that each may take.
 
 ``rrf(bm25(title={title}), dense, k={k})`` with ``title=1,2,3`` and ``k=10:200:log`` is a space of two parameters. The chunker
 may have holes, too: ``fixed(tokens={tokens}, overlap=50)``. A value is put into its hole as it is written, so a parameter may

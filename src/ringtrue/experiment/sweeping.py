@@ -1,4 +1,4 @@
-"""``sweep``: try many settings of a retriever on one part of a golden set, and confirm the best on the other (X-2).
+"""``sweep``: try many settings of a retriever on one part of a golden set, and confirm the best on the other.
 
 Trials see the tuning queries only. The held-out ones are asked once, after the last trial, for two retrievers: the best and the
 baseline. Who looked, and when, goes to the ledger beside the set.

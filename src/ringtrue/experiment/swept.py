@@ -1,4 +1,4 @@
-"""Experiments as a reader looks at them: the trials of a sweep together, and each beside what it was held against (X-1)."""
+"""Experiments as a reader looks at them: the trials of a sweep together, and each beside what it was held against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what people and agents did to graded judgments (F-4).
+"""From what people and agents did to graded judgments.
 
 ========================================  =====  =========
 signal                                    grade  source

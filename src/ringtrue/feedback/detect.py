@@ -1,4 +1,4 @@
-"""What somebody did with a search, found from the log, file reads and answers (F-2), and how far items are trusted (F-3).
+"""What somebody did with a search, found from the log, file reads and answers, and how far items are trusted.
 
 Every finder returns events with ids made from what they say, so finding them again adds nothing.
 

@@ -1,4 +1,4 @@
-"""Sessions: what was searched and what came of it, and whether better searches go with better outcomes (F-6)."""
+"""Sessions: what was searched and what came of it, and whether better searches go with better outcomes."""
 
 from __future__ import annotations
 

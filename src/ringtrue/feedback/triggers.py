@@ -1,4 +1,4 @@
-"""Learning from selections (F-5): words of a query become trigger phrases of the item that was chosen, with safeguards.
+"""Learning from selections: words of a query become trigger phrases of the item that was chosen, with safeguards.
 
 Learned phrases never touch the text index: they live as entries of the audit log alone, from which ``learned_phrases`` reads
 what holds. So every change has its reason on record, and rolling back is one more entry. A phrase passes through a shadow
@@ -40,7 +40,7 @@ DENYLIST = frozenset(_DENIED.split())
 """Words that would call their item in half of all searches."""
 
 
-# What keeps one odd selection from changing what everybody finds (F-5).
+# What keeps one odd selection from changing what everybody finds.
 PER_SELECTION, PER_ITEM = 3, 8
 EXPIRES = timedelta(days=30)
 ITEM_AGE = timedelta(hours=72)

@@ -1,4 +1,4 @@
-"""Golden sets without hand labels (G-7): rows that a method makes, written into a set beside everything else that is in it.
+"""Golden sets without hand labels: rows that a method makes, written into a set beside everything else that is in it.
 
 Every method has a source of its own (bootstrap, citation, implicit, synthetic). A re-run takes out what the method wrote before
 and writes it anew; what other methods wrote stays, and a query that a person confirmed is not touched at all.

@@ -1,11 +1,11 @@
 """How a set is divided, and what it still needs: its parts and slices, its size, the documents to judge.
 
-**Parts** (G-4): the tuning and held-out part of a set, and the ledger of who looked at the held-out one.
+**Parts**: the tuning and held-out part of a set, and the ledger of who looked at the held-out one.
 A query's side follows from a hash of its id and the seed, not from a random state or its position. Within a stratum
 the queries with the smallest hashes are held out, as many as the stratum's share. Adding a query therefore moves others
 only where it pushes the edge between the sides: at most one query per stratum.
 
-**Plans** (G-5): what a set can detect, how many queries it lacks, and which documents to judge; and depth-k pools (G-9).
+**Plans**: what a set can detect, how many queries it lacks, and which documents to judge; and depth-k pools.
 """
 
 from __future__ import annotations

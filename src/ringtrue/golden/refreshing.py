@@ -1,9 +1,9 @@
-"""Refreshing a golden set from traffic (G-6): propose questions, let people judge them, make the next version.
+"""Refreshing a golden set from traffic: propose questions, let people judge them, make the next version.
 
 A proposal names new questions and old queries that may go. Two people or more judge the new ones without seeing each other's
 grades. Where they agree well enough the next version follows; where not, none does, and the disagreements are listed.
 
-Several raters may judge the same pairs: how far they agree is measured, and one grade follows by a named rule (G-8).
+Several raters may judge the same pairs: how far they agree is measured, and one grade follows by a named rule.
 
 Logged searches become distinct questions, of which a varied choice is proposed, and which say how much of them a set covers.
 Nothing here knows where they are kept.

@@ -62,7 +62,7 @@ class Subject:
         return [self.documents[doc_id] for doc_id in self.relevant(query_id) if doc_id in self.documents]
 
     def relevant_items(self, query_id: str) -> int:
-        """Return how many relevant things there are; members of one equivalence class are one (M-3)."""
+        """Return how many relevant things there are; members of one equivalence class are one."""
         return len({self._class_of.get(doc_id, doc_id) for doc_id in self.relevant(query_id)})
 
     @cached_property
@@ -128,7 +128,7 @@ def required_fields(subject: Subject) -> Problems:
 
 
 def semantic_version(subject: Subject) -> Problems:
-    """The version can be compared with another (G-3)."""
+    """The version can be compared with another."""
     version = subject.golden.version
     try:
         parse_version(version)
@@ -235,7 +235,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def consistent_lists(subject: Subject) -> Problems:
-    """What a file lists as relevant is also graded as relevant, and the other way round (G-1)."""
+    """What a file lists as relevant is also graded as relevant, and the other way round."""
     threshold = subject.golden.relevance_threshold
     for judgment in subject.golden.judgments:
         said = judgment.metadata.get("listed")
@@ -266,7 +266,7 @@ def distinct_queries(subject: Subject) -> Problems:
 
 
 def no_leakage(subject: Subject) -> Problems:
-    """Queries that declare a split have no double on the other side (G-4)."""
+    """Queries that declare a split have no double on the other side."""
     sides = {query.query_id: query.metadata.get("split") for query in subject.golden.queries}
     if len(_texts(sides.values())) < 2:
         return

@@ -1,4 +1,4 @@
-"""Bytes from strangers → GoldenSet (V-4): nothing they say is opened, and nothing they say costs more than it may.
+"""Bytes from strangers → GoldenSet: nothing they say is opened, and nothing they say costs more than it may.
 
 A few bytes can stand for gigabytes, or for hours: nested lists, aliases, numbers to the base of 60, objects with a million
 keys. Each is counted (``Spent``) while it is still text, or at the latest before a reader of a format takes longer over it

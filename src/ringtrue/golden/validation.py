@@ -1,4 +1,4 @@
-"""Does a golden set keep its own rules? Every problem at once, with the rules its profile applies (G-2)."""
+"""Does a golden set keep its own rules? Every problem at once, with the rules its profile applies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Versions of a golden set: what its content hashes to, how it is named, what changed from one to the next (G-3).
+"""Versions of a golden set: what its content hashes to, how it is named, what changed from one to the next.
 
-And what a set lost on its way through a file (G-1), found by comparing it with what was read back.
+And what a set lost on its way through a file, found by comparing it with what was read back.
 """
 
 from __future__ import annotations

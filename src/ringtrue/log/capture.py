@@ -3,7 +3,7 @@
 Ids are ``eq_`` + time + hash, unique across threads, processes and machines, ordered within a process. Nothing of an answer is
 changed, and nothing is read twice. How much memory a waiting event takes is estimated cheaply, and rather more than less.
 
-The quality proxy (L-2) is a health figure of a search, made from its own scores and its latency. It is not quality::
+The quality proxy is a health figure of a search, made from its own scores and its latency. It is not quality::
 
     proxy = 0.40 average relevance + 0.25 top result + 0.20 count saturation + 0.15 latency term
 

@@ -274,7 +274,7 @@ class Figures:
     """p50, p95, p99."""
     mean_results: float | None
     proxy: float | None
-    """Mean quality proxy (L-2): a health figure, not quality."""
+    """Mean quality proxy: a health figure, not quality."""
     with_proxy: int
     """Searches that have one."""
 

@@ -1,4 +1,4 @@
-"""Feedback events and the search each of them answers (F-1).
+"""Feedback events and the search each of them answers.
 
 An event is linked to the search that showed its item: the one it names, else one with its prompt or trace id, else the newest
 search of its session that showed the item within a window. It then carries the item's rank, and the retriever and flags of that

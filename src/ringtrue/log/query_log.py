@@ -1,4 +1,4 @@
-"""The query log as a small SDK (L-1): a decorator, a context manager, a watched retriever, or plain records.
+"""The query log as a small SDK: a decorator, a context manager, a watched retriever, or plain records.
 
 ::
 

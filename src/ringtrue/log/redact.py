@@ -1,4 +1,4 @@
-"""What may not be stored is taken out before it is stored (L-3), in the writer's thread and so off the caller's path.
+"""What may not be stored is taken out before it is stored, in the writer's thread and so off the caller's path.
 
 Each kind of secrets and personal data is a function that takes it out of a text: ``a@b.example`` becomes ``[email]``. Patterns
 find candidates; where a kind has a check sum or a structure (cards, IBANs, addresses), that decides. Numbers alone are no

@@ -3,7 +3,7 @@
 A run of seven million rows touches perhaps ten thousand judged documents. Measures need only those: at which rank each
 judged document stands, how many documents came back, and what could have come back. So the join happens once, here, and
 each measure is then a handful of vector operations over short arrays. Sums run in one fixed order, which keeps results
-bit-identical from run to run (M-6).
+bit-identical from run to run.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Aligned:
 def align(
     run: Run, qrels: Qrels, *, depth: int | None = None, cutoffs: tuple[int, ...] = (), top_grade: int | None = None
 ) -> Aligned:
-    """Return the judged hits of ``run``, each document once at its best rank, ties broken as the run says (M-3)."""
+    """Return the judged hits of ``run``, each document once at its best rank, ties broken as the run says."""
     place = {query_id: index for index, query_id in enumerate(qrels.query_ids)}
     to_qrels = np.array([place.get(query_id, -1) for query_id in run.query_ids], np.int64)
     rows, judged_rows, keys = _matches(run, qrels)

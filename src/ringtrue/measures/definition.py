@@ -1,4 +1,4 @@
-"""A measure is a value equal to its text (M-1). Declaring what a measure is lies here, computing it lies beside.
+"""A measure is a value equal to its text. Declaring what a measure is lies here, computing it lies beside.
 
 ``CATALOGUE`` is the one table of measures: names, options, what other tools call them, where they were published. The
 reference page, the parser, the alias table and the conformance suite are all made from it.

@@ -1,4 +1,4 @@
-"""Figures that describe many answers at once: how they came to be (M-8), and an agent's memory (M-9).
+"""Figures that describe many answers at once: how they came to be, and an agent's memory.
 
 Figures about how answers came to be take Ranking records, whose hits carry the channels they came from. What has one value per
 query (Constitutional@k, ImportanceRecall@k, Stale@k …) is in the catalogue and is scored like any other measure; here is what

@@ -70,7 +70,7 @@ def score(
         answers, judgments = merge_classes(answers, judgments, qrels.equivalence_classes)
     aligned = align(answers, judgments, depth=depth, cutoffs=_cutoffs(wanted, depth), top_grade=top_grade)
     chosen = aligned.answered if average_over == "common" else np.ones(len(aligned.query_ids), np.bool_)
-    if not aligned.answered.any():  # an arm that did not run has no score; zeros would look like a bad one (M-3)
+    if not aligned.answered.any():  # an arm that did not run has no score; zeros would look like a bad one
         raise CannotDecide(
             f"run and judgments share no query (run: {_some(answers.query_ids)}; judged: {_some(judgments.query_ids)}); "
             "check that both use the same query ids"
@@ -190,7 +190,7 @@ def _settle(measure: Measure, values: Floats, hits: Aligned, zero_relevant: str,
 
 
 def _outside_scope(run: Run, scope: str | None, facts: Facts) -> int:
-    """Return how many answers lie outside the scope of their query, in a set where each query has one (G-1)."""
+    """Return how many answers lie outside the scope of their query, in a set where each query has one."""
     if scope is None:
         return 0
     strays = 0
@@ -259,7 +259,7 @@ def as_run(answers: Answers) -> Run:
 
 @dataclass(frozen=True)
 class Counted:
-    """What went into the numbers and what did not; nothing is dropped without appearing here (M-3)."""
+    """What went into the numbers and what did not; nothing is dropped without appearing here."""
 
     queries: int
     missing: tuple[str, ...] = ()

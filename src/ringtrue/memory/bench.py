@@ -1,4 +1,4 @@
-"""How good the memory is on judged sets (A-10, M-9): what the hook shows unasked, and what a search on demand finds.
+"""How good the memory is on judged sets: what the hook shows unasked, and what a search on demand finds.
 
 Every way of searching answers the same questions over the same memories. Follow-up questions are asked as the hook asks them,
 with the turns before. No question of a set has a date, so no memory is past its retention for it.

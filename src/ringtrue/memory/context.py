@@ -1,4 +1,4 @@
-"""What a model should know before it goes on (A-7): the memories for a text within a budget of tokens.
+"""What a model should know before it goes on: the memories for a text within a budget of tokens.
 
 Three modes differ in how many memories they look at and how much they may cost. Where nobody chooses, the pressure does: how
 full the model's window is.

@@ -1,4 +1,4 @@
-"""The doctor: everything about a memory folder that somebody should look at, and the figures of its use (A-2, A-5)."""
+"""The doctor: everything about a memory folder that somebody should look at, and the figures of its use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adding and changing memories: each change reads and writes while nobody else does, and nothing is ever deleted (A-2)."""
+"""Adding and changing memories: each change reads and writes while nobody else does, and nothing is ever deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending memories out: one JSON object, JSONL, or a folder of Markdown notes; each can be imported again (A-2)."""
+"""Sending memories out: one JSON object, JSONL, or a folder of Markdown notes; each can be imported again."""
 
 from __future__ import annotations
 

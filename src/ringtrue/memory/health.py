@@ -1,4 +1,4 @@
-"""What the journal of the hooks says about a memory folder in use: how often it spoke, and what became of that (A-5, F-1)."""
+"""What the journal of the hooks says about a memory folder in use: how often it spoke, and what became of that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing memories in: JSON, JSONL, Markdown notes, and the folders in which Claude and Codex keep theirs (A-2).
+"""Bringing memories in: JSON, JSONL, Markdown notes, and the folders in which Claude and Codex keep theirs.
 
 What is there already is never overwritten unasked, what is wrong is refused one by one, and the source is only read.
 """

@@ -1,4 +1,4 @@
-"""The plugin into a host, and out again (A-9): one folder of ours, and entries beside those of others where a host needs them.
+"""The plugin into a host, and out again: one folder of ours, and entries beside those of others where a host needs them.
 
 - **Claude Code**: a plugin folder under ``.claude/skills/memory``, which the host loads by itself as ``memory@skills-dir``;
   no settings are touched.

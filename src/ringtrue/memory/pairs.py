@@ -1,4 +1,4 @@
-"""Pairs of memories that say the same, or the opposite of each other (A-2).
+"""Pairs of memories that say the same, or the opposite of each other.
 
 Two memories are about one thing when they share telling words, or lie close together in meaning where the encoder is there.
 About one thing they contradict each other when one denies what the other says, when both give the same quantity another value,

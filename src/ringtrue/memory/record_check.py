@@ -1,4 +1,4 @@
-"""Everything that is wrong with the record of a memory, not only what keeps it from being read (A-1)."""
+"""Everything that is wrong with the record of a memory, not only what keeps it from being read."""
 
 from __future__ import annotations
 

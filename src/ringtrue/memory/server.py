@@ -1,6 +1,6 @@
-"""The MCP server (A-7): ten tools over one memory folder, for agents that ask rather than are told.
+"""The MCP server: ten tools over one memory folder, for agents that ask rather than are told.
 
-Every search goes through the engine that the command line and the hook use; what comes back is marked as data (A-8).
+Every search goes through the engine that the command line and the hook use; what comes back is marked as data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the journal of the hooks into the platform's store, and the figures that say whether the memory works (F-1, A-5).
+"""From the journal of the hooks into the platform's store, and the figures that say whether the memory works.
 
 What a prompt was shown becomes a logged search (tool ``memory_hook``; an empty list where the hook was silent), what a tool of
 the MCP server found one of that tool; reads, quotations and validations become feedback, joined to the search that showed the

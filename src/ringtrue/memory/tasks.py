@@ -1,4 +1,4 @@
-"""Tasks and what was said of memories at their end (F-3, F-6): kept in the journal, from where they come into the store.
+"""Tasks and what was said of memories at their end: kept in the journal, from where they come into the store.
 
 An agent says before a task how much it knows and how unsure it is, from 0 to 1, and says so again when the task is done. The
 difference is what it learned; ``learning_index`` is the mean of knowledge gained and uncertainty lost.
@@ -104,7 +104,7 @@ def outcomes(root: str, *, since: float = 0.0, left: Counter[str] | None = None)
 def validate(
     root: str, verdicts: Mapping[str, bool], *, memories: Iterable[Memory], session_id: str, now: float, task_id: str = ""
 ) -> dict[str, Confidence]:
-    """Write down which memories were useful and which not, and return how far each is trusted after it (F-3).
+    """Write down which memories were useful and which not, and return how far each is trusted after it.
 
     A session has one vote on a memory, its last. Raises InputError for an id that is none of ``memories``, and then writes
     nothing; without a session to vote; and where nothing can be written.

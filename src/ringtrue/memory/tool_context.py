@@ -1,4 +1,4 @@
-"""What the tools of the MCP server share: the folder, the clock, the engines, the sessions and the journal (A-7)."""
+"""What the tools of the MCP server share: the folder, the clock, the engines, the sessions and the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of the MCP server (A-7): find, load, save, link and judge memories. What they return is marked as data (A-8)."""
+"""The tools of the MCP server: find, load, save, link and judge memories. What they return is marked as data."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ringtrue.verdict import Baseline, Comparison, Verdict
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Advice that follows from evidence, with the numbers behind it (P-2)."""
+    """Advice that follows from evidence, with the numbers behind it."""
 
     rule: str
     """Short name of the rule, like 'threshold' or 'drop-channel'."""

@@ -1,4 +1,4 @@
-"""Which retrievers a request may name: its texts could be paths, models or addresses (V-4).
+"""Which retrievers a request may name: its texts could be paths, models or addresses.
 
 Numbers, truth values and the choices listed here are free. A text that could name something outside (a model, a connection)
 must be one that the server's own settings name; ``connect('shop')`` must be described in the server's ringtrue.toml. An option

@@ -1,4 +1,4 @@
-"""Weights of a fusion, learned from judged queries (R-5).
+"""Weights of a fusion, learned from judged queries.
 
 Every combination of weights on a grid is tried on the answers the channels already gave; the best by nDCG@10 wins, among
 equals the one nearest to equal weights. What is learned on one part of a golden set has to be confirmed on the other.

@@ -1,4 +1,4 @@
-"""How an answer came about: the lists that a retriever saw on its way, noted while it serves (E-3, E-6).
+"""How an answer came about: the lists that a retriever saw on its way, noted while it serves.
 
 Nothing is asked a second time. Fusions and pipelines write down what their parts returned, when somebody observes; when nobody
 does, that costs one look at a context variable. Observing belongs to the thread (or task) that asks::

@@ -1,4 +1,4 @@
-"""How far reviewers agree, whether that is enough for their grades to be published, and who is a rater at all (G-6, G-8).
+"""How far reviewers agree, whether that is enough for their grades to be published, and who is a rater at all.
 
 Who settles a dispute is written down with the pair and is no rater of it. The bound holds wherever a version is published: on
 the page, over REST and on the command line.
@@ -35,7 +35,7 @@ class Gate:
 
 
 def gate(ratings: Sequence[Rating]) -> Gate:
-    """Return whether the agreement of these ratings exceeds what the project asks, as a refresh asks it (G-6).
+    """Return whether the agreement of these ratings exceeds what the project asks, as a refresh asks it.
 
     >>> said = [Rating(q, "d", who, grade) for q, pair in (("q1", (3, 0)), ("q2", (0, 3))) for who, grade in zip("ab", pair)]
     >>> gate(said).says

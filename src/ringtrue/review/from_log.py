@@ -1,4 +1,4 @@
-"""Where golden sets come from: logged searches, citations and feedback in the form that ``golden`` takes (G-6, G-7).
+"""Where golden sets come from: logged searches, citations and feedback in the form that ``golden`` takes.
 
 Also queries that a language model behind an address writes for documents (G-7d): a connection of kind 'llm', asked to write.
 """

@@ -1,4 +1,4 @@
-"""The review queue (G-8): pairs that people judge, one at a time and without seeing what others said.
+"""The review queue: pairs that people judge, one at a time and without seeing what others said.
 
 A pair waits as ``pending_review`` until as many people as wanted have judged it, and is ``approved`` then; one that should
 not be judged is ``rejected``. It is ``published`` once, with the version of a golden set that has its judgment.

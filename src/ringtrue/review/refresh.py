@@ -1,4 +1,4 @@
-"""A refresh on its way (G-6): a proposal is written down, its pairs go through the review queue, the next version comes out."""
+"""A refresh on its way: a proposal is written down, its pairs go through the review queue, the next version comes out."""
 
 from __future__ import annotations
 

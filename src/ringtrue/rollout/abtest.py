@@ -1,4 +1,4 @@
-"""A sequential test of a feature, kept in the store and fed query by query from any number of processes (S-2).
+"""A sequential test of a feature, kept in the store and fed query by query from any number of processes.
 
 Every query counts once, whoever reports it and however often. The first decision stays; what comes later is still counted, for
 ``min_samples`` and the means, and changes nothing about it. Pausing, graduating and rejecting are the status, not the decision.

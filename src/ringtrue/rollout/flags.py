@@ -1,4 +1,4 @@
-"""Flags (S-4): which feature reaches whom. A flag has a percentage; who is in is decided by the bucket of the identity.
+"""Flags: which feature reaches whom. A flag has a percentage; who is in is decided by the bucket of the identity.
 
 Raising the percentage keeps everybody who was in, lowering it lets nobody new in. The environment wins over the store:
 ``RINGTRUE_FLAG_NEW_RANKING=on``, ``off`` or a percentage.

@@ -1,4 +1,4 @@
-"""Graduation (S-5): from the shadow to everybody, 1 → 5 → 10 → 25 → 50 → 100 %, each step on evidence and none without.
+"""Graduation: from the shadow to everybody, 1 → 5 → 10 → 25 → 50 → 100 %, each step on evidence and none without.
 
 ``decide`` is a pure function of the flag, the evidence and the time; ``step`` reads both from the store, and writes the flag
 only where nobody else moved it meanwhile.

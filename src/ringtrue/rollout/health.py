@@ -1,6 +1,6 @@
 """Health: one look at everything that runs, as far as the store knows it. What is not known is said to be so.
 
-A project's quality is that of the search that is served, on the golden set of its baseline (O-3, V-2). Whoever tries another
+A project's quality is that of the search that is served, on the golden set of its baseline. Whoever tries another
 search, or another set, does not want to be told that production has become worse.
 """
 

@@ -1,4 +1,4 @@
-"""Quality of production and candidate: figures of shadow runs (C-3), scores of judged queries, and evaluations in the store.
+"""Quality of production and candidate: figures of shadow runs, scores of judged queries, and evaluations in the store.
 
 Two evaluations of one golden set, production's and a candidate's, become shadow runs and a pair of stored results, which health
 and graduation read.

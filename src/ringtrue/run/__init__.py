@@ -1,6 +1,6 @@
 """Runs: a retriever and a golden set come in, an Evaluation goes out. Owner of pools, stopwatches and the result cache.
 
-May not: judge, print. The retriever that is asked is the very object that serves live queries (E-6).
+May not: judge, print. The retriever that is asked is the very object that serves live queries.
 """
 
 from ringtrue.run.named import branch_and_commit as branch_and_commit, commit_of as commit_of

@@ -1,4 +1,4 @@
-"""Results that need not be made twice (E-5), and the answers of an evaluation that was interrupted.
+"""Results that need not be made twice, and the answers of an evaluation that was interrupted.
 
 A result is kept as one run folder per key. The key is a hash of everything that decides it: retriever, configuration, code,
 models, documents, golden set, and what was asked of them. A result appears by renaming, so a crash leaves all of it or nothing;

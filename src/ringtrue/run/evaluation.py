@@ -39,7 +39,7 @@ Status = Literal["met", "failed", "not checked"]
 
 @dataclass(frozen=True)
 class Origin:
-    """The golden set behind a result, exactly (G-3)."""
+    """The golden set behind a result, exactly."""
 
     id: str
     version: str
@@ -49,10 +49,10 @@ class Origin:
     relevance_threshold: int
     scale: tuple[int, int] = (0, 3)
     provisional: bool = False
-    """True while no person confirmed a judgment (G-7)."""
+    """True while no person confirmed a judgment."""
     profile: str = "general"
     split: str = "all"
-    """'all', 'tuning' or 'held_out' (G-4)."""
+    """'all', 'tuning' or 'held_out'."""
     slices: tuple[str, ...] = ()
     """The fields by which its queries are divided, the most telling first."""
     judgments: int | None = None
@@ -87,7 +87,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Precondition:
-    """One thing that must hold before any number (E-2), and whether it did; 'not checked' says why it could not be."""
+    """One thing that must hold before any number, and whether it did; 'not checked' says why it could not be."""
 
     name: str
     status: Status
@@ -103,7 +103,7 @@ class Setup:
     config: Mapping[str, Any]
     """What it is made of: embedding_model, chunking, fusion, reranker, and what else its author declares."""
     fingerprint: str
-    """Hash of retriever, configuration, code and model versions; '' if they cannot be known (E-5)."""
+    """Hash of retriever, configuration, code and model versions; '' if they cannot be known."""
     golden: Origin
     k: int
     """Hits asked for."""
@@ -135,7 +135,7 @@ ComponentKind = Literal["channel", "fusion", "stage", "without"]
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """One part of a fused retriever, evaluated on the candidate lists of the same pass (E-3)."""
+    """One part of a fused retriever, evaluated on the candidate lists of the same pass."""
 
     name: str
     """Like ``bm25``, ``weighted``, ``weighted >> rerank`` or ``without bm25``."""
@@ -157,7 +157,7 @@ LossStage = Literal[
 
 @dataclass(frozen=True)
 class Loss:
-    """A relevant document that is missing at k, and the stage that lost it (E-4)."""
+    """A relevant document that is missing at k, and the stage that lost it."""
 
     query_id: str
     doc_id: str

@@ -95,7 +95,7 @@ def evaluate(
 
     ``retriever`` is an expression (over ``collection``, or the set's own documents, indexed on first use), a retriever, a plain
     function ``search(text, k)``, or ``{corpus: retriever}`` to route queries by their field ``route_by``. Nothing is scored
-    before the preconditions hold (E-2); ``allow`` names those that need not. A query that fails is listed with its error and
+    before the preconditions hold; ``allow`` names those that need not. A query that fails is listed with its error and
     left out of the means, unless ``failed='zero'`` counts it as an empty answer. ``passes`` asks every query so many times, to
     time more answers; the first pass is scored. ``version`` vouches for a system whose state
     cannot be seen, so that its result may be cached. Raises InputError, and CannotDecide if no honest number exists.
@@ -408,7 +408,7 @@ def _setup(plan: _Plan, met: Iterable[Precondition]) -> Setup:
 
 
 def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> tuple[GoldenSet, int]:
-    """Return the part of a set that can be scored, and how many answered queries nobody judged (M-3): they have no score."""
+    """Return the part of a set that can be scored, and how many answered queries nobody judged: they have no score."""
     failed = {ranking.query_id for ranking in rankings if ranking.error is not None}
     if len(failed) == len(golden.queries):
         raise CannotDecide(f"none of the {len(failed)} questions was answered")

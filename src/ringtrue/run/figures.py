@@ -1,4 +1,4 @@
-"""What an evaluation says beside its scores: figures by their columns in eval_results (O-1), and notes for its reader.
+"""What an evaluation says beside its scores: figures by their columns in eval_results, and notes for its reader.
 
 A figure does not depend on the measures asked for; it is absent if the answers end above the rank that it looks at, or if the
 set has no labels for it. A note is one plain sentence.

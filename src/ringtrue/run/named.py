@@ -1,6 +1,6 @@
 """What a command line or a settings file names: the search, a Python function, files, a mapping of ids, the commit.
 
-Ids of chunks and prefixes are mapped explicitly, never guessed (E-2).
+Ids of chunks and prefixes are mapped explicitly, never guessed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How the parts of a retriever did, read off the lists of the one pass that was observed; nobody is asked again.
 
-Each part is scored as if it stood alone (E-3). A channel alone is its candidate list, cut at k; the fusion and every step after
+Each part is scored as if it stood alone. A channel alone is its candidate list, cut at k; the fusion and every step after
 it are what they returned; leaving a channel out is the fusion's own rule over the lists with that one empty. What a step would
 have made of the rest is not known, so ``without bm25`` compares with the fusion, not with the pipeline.
 
-A relevant document that is missing at k is blamed on a stage (E-4): the last one that got it within the first k and let it go.
+A relevant document that is missing at k is blamed on a stage: the last one that got it within the first k and let it go.
 One that never was among the first k is the fusion's loss if a channel had it, and lies below k if there was only one list. But
 a step that drops a document before another one puts the hits into a new order is to blame however far down it stood: it
 took away the chance.

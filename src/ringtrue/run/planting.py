@@ -1,4 +1,4 @@
-"""Planting: a golden set's documents are put into a connected system, waited for, and taken out again (E-1).
+"""Planting: a golden set's documents are put into a connected system, waited for, and taken out again.
 
 They go in under ids of their own (``golden:hotel:entity-pool``) with a source hash that is sealed with id and tenant, so that a
 second run writes only what changed, and that neither writing nor removing them touches anything else. A connected system that

@@ -1,4 +1,4 @@
-"""What must hold before any number (E-2). One that fails means no number: the reason, the cure, and exit code 3.
+"""What must hold before any number. One that fails means no number: the reason, the cure, and exit code 3.
 
 Some can be seen before a question is asked (are the judged documents there?), some only in the answers (are these the same kind
 of ids? do answers end where a measure still looks?). A user who knows better may allow one by its name; that is noted in the

@@ -155,7 +155,7 @@ def subject_of(
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """The retrievers of one evaluation: one for all queries, or one for each value of the field ``by`` (E-1)."""
+    """The retrievers of one evaluation: one for all queries, or one for each value of the field ``by``."""
 
     routes: Mapping[str, Subject]
     by: str = ""
@@ -294,7 +294,7 @@ def _option(part: Expression, name: str) -> Any:
 
 
 def _config(parts: Sequence[Expression], documents: DocumentStore | None) -> dict[str, Any]:
-    """Return what a baseline and a report name: the parts of a retriever that people change (B-1)."""
+    """Return what a baseline and a report name: the parts of a retriever that people change."""
     models = dict.fromkeys(str(_option(part, "model")) for part in parts if part.name in ("dense", "splade"))
     rerankers = [str(_option(part, "model") or _option(part, "connection")) for part in parts if part.name == "rerank"]
     fusions = [str(part.name) for part in parts if part.name in FUSIONS]

@@ -1,4 +1,4 @@
-"""Who calls, and what they may do (V-4): keys for programs, sessions for browsers, nobody's permission on loopback.
+"""Who calls, and what they may do: keys for programs, sessions for browsers, nobody's permission on loopback.
 
 Programs send ``Authorization: Bearer rt_…``; cookies open nothing under ``/v1``. Browsers sign in once with a key and get a
 session, a signed cookie; whatever changes something must carry its CSRF token. Where only this machine can reach the server

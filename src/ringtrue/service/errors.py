@@ -1,4 +1,4 @@
-"""What went wrong, in one shape for every program and one page for every reader (V-1), in the words of whoever reads it.
+"""What went wrong, in one shape for every program and one page for every reader, in the words of whoever reads it.
 
 ``{"error": {"code", "message", "field", "request_id"}}``: the code is for programs, the message for people. What a message may
 not hold: a path of this machine, an address with a password, a traceback. What lies below the service names options of the

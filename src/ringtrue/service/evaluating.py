@@ -179,7 +179,7 @@ def kept(
     feature_id: str | None = None,
     uploaded: bool = False,
 ) -> StoredResult:
-    """Add an evaluation to the store with all of its answers and return its row; looks at a held-out part are counted (G-4).
+    """Add an evaluation to the store with all of its answers and return its row; looks at a held-out part are counted.
 
     ``feature_id`` marks a candidate, ``uploaded`` a golden set that is kept nowhere: neither counts as production's.
     """

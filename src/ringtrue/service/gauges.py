@@ -1,4 +1,4 @@
-"""The metrics of the service: what each is called, what it says, its labels, and the text that Prometheus reads (V-2).
+"""The metrics of the service: what each is called, what it says, its labels, and the text that Prometheus reads.
 
 The catalogue is the contract: rules, dashboard and documentation use these names and labels and no others. ``MetricNames`` says
 what they are called outside, where an operator keeps names of their own.

@@ -1,4 +1,4 @@
-"""Gauges over time, kept in the store: trends without Prometheus (V-2).
+"""Gauges over time, kept in the store: trends without Prometheus.
 
 Series have the canonical names of the catalogue, whatever they are called outside. A value that changes is written down at
 once, one that stays every hour; those that a rule looks at every few minutes, since for rules a point holds no longer than

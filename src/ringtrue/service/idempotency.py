@@ -1,4 +1,4 @@
-"""``Idempotency-Key`` on writes (V-1): sent twice, carried out once, answered twice.
+"""``Idempotency-Key`` on writes: sent twice, carried out once, answered twice.
 
 The answer is kept with the caller's project for two days. The same key with another request is an error, and so is a second
 request while the first is still at work. Work goes on when the time of its request is up; its answer is for whoever asks again.

@@ -255,7 +255,7 @@ def keep_baseline(
     reason: str = "",
     run_id: str | None = None,
 ) -> KeptBaseline:
-    """Take a run as the new standard under a name, by the rules of ``ringtrue baseline update`` (B-1).
+    """Take a run as the new standard under a name, by the rules of ``ringtrue baseline update``.
 
     A run that is worse than the last version is refused (409) unless forced with a reason, which stays with the baseline.
     ``run_id`` is what the run is kept under; the audit trail remembers it, as several runs may have the same answers.

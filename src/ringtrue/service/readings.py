@@ -1,4 +1,4 @@
-"""From the store to readings: each part of the metrics by itself, so that one that fails takes no other with it (V-2).
+"""From the store to readings: each part of the metrics by itself, so that one that fails takes no other with it.
 
 Every part is bounded, whatever the store holds: the newest results, the pairs of retriever and golden set evaluated lately, a
 few slices, the newest jobs.

@@ -1,6 +1,6 @@
 """The searches a server answers: its documents, opened once, and retrievers over them, built once each.
 
-What answers ``/v1/search`` is what an evaluation asks (E-6): both are made by the same function from the same text and the same
+What answers ``/v1/search`` is what an evaluation asks: both are made by the same function from the same text and the same
 documents.
 """
 

@@ -1,4 +1,4 @@
-"""What the service says about itself and its projects: ``/metrics`` for Prometheus, and history in the store (V-2).
+"""What the service says about itself and its projects: ``/metrics`` for Prometheus, and history in the store.
 
 Durations are counted in this process as they happen; everything else is read from the store, one part after the other, and kept
 for a few seconds, so that a scrape costs next to nothing however large the log is. A part that fails is absent and counted, and

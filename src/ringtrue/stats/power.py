@@ -1,4 +1,4 @@
-"""Planning a paired comparison: how many queries, what power, which smallest difference (G-5).
+"""Planning a paired comparison: how many queries, what power, which smallest difference.
 
 All three answers come from the noncentral t distribution of the two-sided paired t test. The normal approximation is
 too hopeful for small n: for sd 0.15 and difference 0.05 it asks for 71 queries, the t test needs 73 (a seed claims 72).

@@ -6,7 +6,7 @@ readers overlap, that moment never comes; a checkpoint that waits for them makes
 What a database complains of is said so that a person knows what to do; no message shows a password or a stored value. A
 complaint that may pass by itself (locked, full, gone) is Unreachable: a writer keeps what it has and tries again.
 
-A store of one project (V-4) runs no statement that is not confined to that project. On PostgreSQL the database itself shows and
+A store of one project runs no statement that is not confined to that project. On PostgreSQL the database itself shows and
 takes the rows of that project alone: every transaction says which one it is for, and row-level security does the rest
 (migration 0004). SQLite has nothing like it, so the statements themselves are looked at before they run: every table in them
 must be asked for rows of this project. Both refuse the same calls in the same words.

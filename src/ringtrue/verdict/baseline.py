@@ -1,4 +1,4 @@
-"""The baseline: what is held to be good enough, in one JSON file that is committed to git (B-1).
+"""The baseline: what is held to be good enough, in one JSON file that is committed to git.
 
 The file diffs well: keys in a fixed order, a line for each measure, each setting and each query. Nothing here writes it but
 ``write_baseline``, and a gate never calls that (trap 38).

@@ -1,4 +1,4 @@
-"""B-4: the files that people copy or that ``ringtrue init`` writes are what GitHub, GitLab and pre-commit can read."""
+"""The files that people copy or that ``ringtrue init`` writes are what GitHub, GitLab and pre-commit can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B-4: what a step of a workflow hands on: the number of the pull request, the summary, the outputs."""
+"""What a step of a workflow hands on: the number of the pull request, the summary, the outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ringtrue memory …``: what it prints, its JSON, its exit codes, and that nothing is lost (A-2)."""
+"""``ringtrue memory …``: what it prints, its JSON, its exit codes, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_notes_of_others_are_listed_and_found_in_place(ringtrue, project, tmp_pa
     assert ringtrue("memory", "retire", found[0]["id"]).code == 2
 
 
-def test_a9_install_and_uninstall_work_bare_in_a_project(ringtrue, project, monkeypatch) -> None:
+def test_install_and_uninstall_work_bare_in_a_project(ringtrue, project, monkeypatch) -> None:
     """--project is a folder here, and not the store's project, whatever that is set to."""
     monkeypatch.setenv("RINGTRUE_PROJECT", "shop")
     plugin = project / ".claude" / "skills" / "memory"

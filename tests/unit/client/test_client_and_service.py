@@ -1,4 +1,4 @@
-"""The client and a running service together: keys, writes that arrive twice, and the example of the docs (V-1, V-4)."""
+"""The client and a running service together: keys, writes that arrive twice, and the example of the docs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a service: tries again, keys that go nowhere else, and every refusal as one of Ringtrue's errors (V-1, V-4)."""
+"""The way to a service: tries again, keys that go nowhere else, and every refusal as one of Ringtrue's errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""X-1: what was changed follows from the two setups."""
+"""What was changed follows from the two setups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringtrue.experiment import changes, given_change
 from ringtrue.experiment.judging import text_changes
 
 
-def test_x1_changed_options_are_named_by_their_place() -> None:
+def test_changed_options_are_named_by_their_place() -> None:
     before = "rrf(bm25(title=3), dense(model='a'), k=60) >> rerank(depth=50, model='m')"
     after = "rrf(bm25(title=1), dense(model='b'), k=60, w=[1, 2]) >> rerank(depth=20, model='m')"
     assert text_changes(before, after, "retriever") == {
@@ -23,7 +23,7 @@ def test_x1_changed_options_are_named_by_their_place() -> None:
     }
 
 
-def test_x1_twins_are_told_apart_and_another_shape_is_written_out() -> None:
+def test_twins_are_told_apart_and_another_shape_is_written_out() -> None:
     found = text_changes("rrf(bm25(title=1), bm25(title=3))", "rrf(bm25(title=1), bm25(title=5))", "retriever")
     assert found == {"rrf.bm25[2].title": 5}
     assert text_changes("rrf(bm25, dense)", "rrf(bm25, splade)", "retriever") == {"retriever": "rrf(bm25, splade)"}
@@ -32,7 +32,7 @@ def test_x1_twins_are_told_apart_and_another_shape_is_written_out() -> None:
     assert text_changes("bm25(title=2)", "bm25(title=2)", "retriever") == {}
 
 
-def test_x1_changes_of_a_setup_hold_chunking_and_settings_of_ones_own() -> None:
+def test_changes_of_a_setup_hold_chunking_and_settings_of_ones_own() -> None:
     config = {
         "chunking": "fixed(overlap=50, tokens=512)",
         "fusion": "rrf",
@@ -57,7 +57,7 @@ def test_x1_changes_of_a_setup_hold_chunking_and_settings_of_ones_own() -> None:
     assert changes(before, before) == {}
 
 
-def test_x1_a_change_by_hand_is_a_name_and_a_value() -> None:
+def test_a_change_by_hand_is_a_name_and_a_value() -> None:
     assert given_change("reranking.threshold=0.6") == ("reranking.threshold", 0.6)
     assert given_change("chunker=fixed(tokens=256)") == ("chunker", "fixed(tokens=256)")
     with pytest.raises(InputError, match="names no value"):

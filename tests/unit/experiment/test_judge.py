@@ -1,4 +1,4 @@
-"""X-1: accepted, rejected or undecided follows from gate and comparison, with the real reason."""
+"""Accepted, rejected or undecided follows from gate and comparison, with the real reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def made(skill: float, *, seed: int = 1, latency: float = 20.0, **options):
     return evaluation(GOLDEN, answers(GOLDEN, skill=skill, seed=seed, latency=latency), **options)
 
 
-def test_x1_a_clear_gain_is_accepted_with_its_numbers() -> None:
+def test_a_clear_gain_is_accepted_with_its_numbers() -> None:
     before, after = made(0.5), made(0.9)
     verdict = judge(after, before, policy=NO_FLOORS)
     assert verdict.startswith("ACCEPTED (all 8 measures improved; nDCG@10 better by +0.")
@@ -29,18 +29,18 @@ def test_x1_a_clear_gain_is_accepted_with_its_numbers() -> None:
     assert "RR better by" in chosen
 
 
-def test_x1_a_fall_beyond_the_gate_is_rejected_with_the_measure_that_fell() -> None:
+def test_a_fall_beyond_the_gate_is_rejected_with_the_measure_that_fell() -> None:
     verdict = judge(made(0.5), made(0.9), policy=NO_FLOORS)
     assert verdict.startswith("REJECTED (R@5 ")
     assert "more)" in verdict
 
 
-def test_x1_a_fall_the_gate_allows_is_rejected_by_the_test() -> None:
+def test_a_fall_the_gate_allows_is_rejected_by_the_test() -> None:
     verdict = judge(made(0.5), made(0.9), policy=replace(NO_FLOORS, max_drop=0.99))
     assert verdict.startswith("REJECTED (nDCG@10 worse by -0.")
 
 
-def test_x1_a_floor_counts_only_where_the_baseline_kept_it() -> None:
+def test_a_floor_counts_only_where_the_baseline_kept_it() -> None:
     floors = replace(NO_FLOORS, floors={"R@5": 0.8}, max_drop=0.99)
     assert judge(made(0.6), made(0.4), policy=floors).startswith("ACCEPTED (")  # below the floor before as well
     assert judge(made(0.6), made(0.95), policy=floors).startswith("REJECTED (R@5 below its floor: 0.")
@@ -49,7 +49,7 @@ def test_x1_a_floor_counts_only_where_the_baseline_kept_it() -> None:
     assert judge(made(0.6), baseline_of(made(0.95)), policy=floors).startswith("REJECTED (R@5 below its floor")
 
 
-def test_x1_a_slow_search_is_rejected_for_its_latency() -> None:
+def test_a_slow_search_is_rejected_for_its_latency() -> None:
     rules = Policy(floors={}, latency={"p95": 100.0}, latency_increase=float("inf"))
     verdict = judge(made(0.9, latency=200.0), made(0.5), policy=rules)
     assert verdict.startswith("REJECTED (p95 above its ceiling: ")
@@ -57,21 +57,21 @@ def test_x1_a_slow_search_is_rejected_for_its_latency() -> None:
     assert judge(made(0.9, latency=200.0), baseline_of(made(0.5, latency=300.0)), policy=rules).startswith("ACCEPTED (")
 
 
-def test_x1_what_the_queries_cannot_tell_is_undecided() -> None:
+def test_what_the_queries_cannot_tell_is_undecided() -> None:
     before = made(0.7)
     verdict = judge(made(0.7, seed=2), before, policy=replace(NO_FLOORS, max_drop=0.99))
     assert verdict.startswith("UNDECIDED (not enough evidence: nDCG@10 ")
     assert judge(before, before, policy=NO_FLOORS).startswith("UNDECIDED (not enough evidence: nDCG@10 +0.0000")
 
 
-def test_x1_runs_on_different_sets_are_undecided() -> None:
+def test_runs_on_different_sets_are_undecided() -> None:
     other = golden_set(seed=5)
     verdict = judge(evaluation(other, answers(other)), made(0.7), policy=NO_FLOORS)
     assert verdict.startswith("UNDECIDED (")
     assert "cannot be compared" in verdict
 
 
-def test_x1_an_experiment_holds_all_that_a_reader_asks_for() -> None:
+def test_an_experiment_holds_all_that_a_reader_asks_for() -> None:
     before = made(0.5, setup={"retriever": "rrf(bm25, dense, k=60)"})
     after = made(0.9, setup={"retriever": "rrf(bm25, dense, k=30)"})
     given = Experiment("", "2026-11-16", "", commit="abc-dirty", run="runs/b", baseline="runs/a")
@@ -89,7 +89,7 @@ def test_x1_an_experiment_holds_all_that_a_reader_asks_for() -> None:
     assert (by_hand.description, by_hand.config_changes, by_hand.verdict) == ("wider", {"n": 1}, "REJECTED (no)")
 
 
-def test_x1_a_baseline_is_a_run_folder_or_a_file(tmp_path) -> None:
+def test_a_baseline_is_a_run_folder_or_a_file(tmp_path) -> None:
     before = made(0.5)
     save(before, tmp_path / "run")
     write_baseline(baseline_of(before), tmp_path / "baseline.json")

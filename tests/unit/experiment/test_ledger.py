@@ -1,4 +1,4 @@
-"""X-1: experiments in a file, in the seed's form, without losing anything."""
+"""Experiments in a file, in the seed's form, without losing anything."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _file(folder: Path, text: str = SEED) -> Path:
     return path
 
 
-def test_x1_the_seeds_file_read_and_written_is_the_same_file(tmp_path) -> None:
+def test_the_seeds_file_read_and_written_is_the_same_file(tmp_path) -> None:
     source = _file(tmp_path)
     write_experiments(read_experiments(source), tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text(encoding="utf-8") == SEED
@@ -67,7 +67,7 @@ def test_x1_the_seeds_file_read_and_written_is_the_same_file(tmp_path) -> None:
     assert second.config_changes == {"reranking.threshold": 0.6}
 
 
-def test_x1_the_seeds_file_survives_a_csv(tmp_path) -> None:
+def test_the_seeds_file_survives_a_csv(tmp_path) -> None:
     known = read_experiments(_file(tmp_path))
     odd = Experiment(
         "exp-003", "2026-01-06", 'says "256", then\na line', {"a": "256", "b": [1, 2], "c": None, "d": "", "e": True},
@@ -81,7 +81,7 @@ def test_x1_the_seeds_file_survives_a_csv(tmp_path) -> None:
     assert "results.recall_at_5" in header
 
 
-def test_x1_unknown_fields_survive_adding_to_the_file(tmp_path) -> None:
+def test_unknown_fields_survive_adding_to_the_file(tmp_path) -> None:
     document = json.loads(SEED)
     document["experiments"][0] |= {"reviewed_by": ["a", "b"], "commit": None}
     document = {"schema": 7, **document, "owner": "search"}
@@ -96,14 +96,14 @@ def test_x1_unknown_fields_survive_adding_to_the_file(tmp_path) -> None:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["experiments"] == now["experiments"]
 
 
-def test_x1_an_undefined_result_is_null_and_never_zero(tmp_path) -> None:
+def test_an_undefined_result_is_null_and_never_zero(tmp_path) -> None:
     path = tmp_path / "experiments.json"
     ExperimentFile(path).add([Experiment("", "2026-01-06", "x", metrics={"mrr": math.nan})])
     assert '"mrr": null' in path.read_text(encoding="utf-8")
     assert math.isnan(ExperimentFile(path).all()[0].metrics["mrr"])
 
 
-def test_x1_two_processes_that_add_at_once_lose_nothing(tmp_path) -> None:
+def test_two_processes_that_add_at_once_lose_nothing(tmp_path) -> None:
     path = tmp_path / "experiments.json"
     code = (
         "import sys; from pathlib import Path; from ringtrue.experiment import Experiment, ExperimentFile\n"
@@ -116,7 +116,7 @@ def test_x1_two_processes_that_add_at_once_lose_nothing(tmp_path) -> None:
     assert [one.id for one in found] == [f"exp-{n:03}" for n in range(1, 25)]
 
 
-def test_x1_a_failed_write_leaves_the_file_as_it_was(tmp_path) -> None:
+def test_a_failed_write_leaves_the_file_as_it_was(tmp_path) -> None:
     path = _file(tmp_path)
     with pytest.raises(InputError, match="cannot be written"):
         ExperimentFile(path).add([Experiment("", "2026-01-06", "x", {"model": object()})])
@@ -136,28 +136,28 @@ def test_x1_a_failed_write_leaves_the_file_as_it_was(tmp_path) -> None:
         (lambda row: row.update(id="exp-002"), "'exp-002' comes twice"),
     ],
 )
-def test_x1_a_broken_row_is_named_with_its_place(tmp_path, change, says) -> None:
+def test_a_broken_row_is_named_with_its_place(tmp_path, change, says) -> None:
     document = json.loads(SEED)
     change(document["experiments"][0])
     with pytest.raises(InputError, match=says):
         ExperimentFile(_file(tmp_path, json.dumps(document))).all()
 
 
-def test_x1_what_is_no_list_of_experiments_says_so(tmp_path) -> None:
+def test_what_is_no_list_of_experiments_says_so(tmp_path) -> None:
     with pytest.raises(InputError, match="holds no experiments"):
         ExperimentFile(_file(tmp_path, "[]")).all()
     with pytest.raises(InputError, match=r"name the file \.json or \.csv"):
         read_experiments(tmp_path / "experiments.xlsx")
 
 
-def test_x1_a_wrong_id_names_the_nearest(tmp_path) -> None:
+def test_a_wrong_id_names_the_nearest(tmp_path) -> None:
     with pytest.raises(MissingInput, match="did you mean 'exp-001'"):
         find(ExperimentFile(_file(tmp_path)), "exp-01")
     with pytest.raises(MissingInput, match="and no other"):
         find(ExperimentFile(tmp_path / "none.json"), "exp-001")
 
 
-def test_x1_a_verdict_by_hand_needs_decision_and_reason() -> None:
+def test_a_verdict_by_hand_needs_decision_and_reason() -> None:
     assert check_verdict("Accepted (all metrics improved)") == "ACCEPTED (all metrics improved)"
     for text in ("fine", "ACCEPTED", "ACCEPTED ()", "MAYBE (who knows)"):
         with pytest.raises(InputError, match="says no decision"):

@@ -1,4 +1,4 @@
-"""X-2: trials share candidate lists, reranked lists and the vectors of equal passages."""
+"""Trials share candidate lists, reranked lists and the vectors of equal passages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _scored(answers) -> list:
 
 
 @pytest.mark.parametrize("tail", ["", " >> top(5)", " >> threshold(relative=0.5)"])
-def test_x2_shared_lists_give_the_same_answers(planted_documents, tail) -> None:
+def test_shared_lists_give_the_same_answers(planted_documents, tail) -> None:
     memory = AnswerMemory()
     for rule in ("rrf(bm25, fts5(title=5), k=1)", "weighted(rrf(bm25, fts5), fts5(title=5), w=[2, 1], norm='z')", "bm25"):
         for _ in range(2):
@@ -50,7 +50,7 @@ def test_x2_shared_lists_give_the_same_answers(planted_documents, tail) -> None:
             assert all(plain)
 
 
-def test_x2_every_channel_is_asked_once_per_query_over_all_trials(planted_documents, asked) -> None:
+def test_every_channel_is_asked_once_per_query_over_all_trials(planted_documents, asked) -> None:
     memory = AnswerMemory()
     for k in (1, 10, 60):
         for name in ("rrf", "weighted"):
@@ -62,7 +62,7 @@ def test_x2_every_channel_is_asked_once_per_query_over_all_trials(planted_docume
     assert len(asked) == memory.asked == 2 * len(TEXTS)
 
 
-def test_x2_what_decides_a_list_is_part_of_what_it_is_remembered_by(planted_documents, asked, tmp_path) -> None:
+def test_what_decides_a_list_is_part_of_what_it_is_remembered_by(planted_documents, asked, tmp_path) -> None:
     memory = AnswerMemory()
 
     def ask(text: str, documents=planted_documents, **options) -> list:
@@ -83,7 +83,7 @@ def test_x2_what_decides_a_list_is_part_of_what_it_is_remembered_by(planted_docu
     assert set(ask("bm25", other)) == {"only", "more", "far"}
 
 
-def test_x2_memory_is_bounded_and_forgets_the_oldest_channel(planted_documents) -> None:
+def test_memory_is_bounded_and_forgets_the_oldest_channel(planted_documents) -> None:
     memory = AnswerMemory(most=30)
     for title in (1, 2, 3, 4):
         memory.build(f"bm25(title={title})", planted_documents).search_many(TEXTS, k=10)
@@ -95,7 +95,7 @@ def test_x2_memory_is_bounded_and_forgets_the_oldest_channel(planted_documents) 
     assert memory.asked == asked + len(TEXTS)
 
 
-def test_x2_the_same_hits_are_reranked_once(planted_documents, monkeypatch) -> None:
+def test_the_same_hits_are_reranked_once(planted_documents, monkeypatch) -> None:
     reranked: list[str] = []
 
     class Backwards:
@@ -121,7 +121,7 @@ def test_x2_the_same_hits_are_reranked_once(planted_documents, monkeypatch) -> N
     assert len(reranked) > len(TEXTS)  # other scores are other hits
 
 
-def test_x2_documents_cut_otherwise_are_the_same_documents_in_a_folder_of_their_own(tmp_path) -> None:
+def test_documents_cut_otherwise_are_the_same_documents_in_a_folder_of_their_own(tmp_path) -> None:
     base = Collection.create(tmp_path / "documents", chunks="fixed(tokens=512, overlap=50)")
     base.ingest([Document("long", "many words here. " * 60, "L"), Document("short", "few words", "S")])
     variants = Variants(base)
@@ -134,7 +134,7 @@ def test_x2_documents_cut_otherwise_are_the_same_documents_in_a_folder_of_their_
     assert len(Variants(base)("fixed(tokens=32, overlap=4)")) == 3
 
 
-def test_x2_a_passage_that_both_have_is_encoded_once(tmp_path) -> None:
+def test_a_passage_that_both_have_is_encoded_once(tmp_path) -> None:
     base = Collection.create(tmp_path / "documents", chunks="fixed(tokens=512, overlap=50)")
     base.ingest([Document("short", "few words", "S")])
     made: list[str] = []

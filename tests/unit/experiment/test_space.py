@@ -1,4 +1,4 @@
-"""X-2: a retriever with holes, what may fill them, and the ways through."""
+"""A retriever with holes, what may fill them, and the ways through."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ringtrue.extras import install_command
         ("b=-1.5,2e1", (-1.5, 20.0)),
     ],
 )
-def test_x2_a_parameter_is_a_list_or_a_range(text, grid) -> None:
+def test_a_parameter_is_a_list_or_a_range(text, grid) -> None:
     assert parameter(text).grid() == grid
 
 
@@ -48,12 +48,12 @@ def test_x2_a_parameter_is_a_list_or_a_range(text, grid) -> None:
         ("k=1:9:fast", "step 'fast'"),
     ],
 )
-def test_x2_a_wrong_parameter_names_value_and_cure(text, says) -> None:
+def test_a_wrong_parameter_names_value_and_cure(text, says) -> None:
     with pytest.raises(InputError, match=says):
         parameter(text)
 
 
-def test_x2_holes_and_parameters_belong_together() -> None:
+def test_holes_and_parameters_belong_together() -> None:
     k = parameter("k=1,2")
     point = Space("rrf(bm25, fts5, k={k})", (k, parameter("t=128,256")), "fixed(tokens={t}, overlap=25)").first()
     assert (point.retriever, point.chunks) == ("rrf(bm25, fts5, k=1)", "fixed(tokens=128, overlap=25)")
@@ -69,7 +69,7 @@ def test_x2_holes_and_parameters_belong_together() -> None:
         list(Space("weighted({a}{b}{c})", tuple(parameter(f"{n}=1:100:1") for n in "abc")).grid())
 
 
-def test_x2_random_draws_stay_inside_and_can_be_read() -> None:
+def test_random_draws_stay_inside_and_can_be_read() -> None:
     rng = np.random.default_rng(3)
     for text in ("w=0.1:0.9", "w=0.01:100.0:log", "k=3:7", "k=1:1000:log", "w=0.0:1.0:0.1", "c=1,'x'"):
         one = parameter(text)
@@ -96,7 +96,7 @@ def _all(space: Space, method: str, value=lambda point: 0.0, **options) -> list:
 SPACE = Space("rrf(bm25, fts5, k={k}, w=[{w}, 1])", (parameter("k=1,10,100"), parameter("w=0.5,1")))
 
 
-def test_x2_a_grid_is_every_combination_once() -> None:
+def test_a_grid_is_every_combination_once() -> None:
     points = _all(SPACE, "grid")
     assert len(points) == len({point.key for point in points}) == 6 == size(SPACE, "grid", None)
     assert points[0] == SPACE.first()
@@ -104,7 +104,7 @@ def test_x2_a_grid_is_every_combination_once() -> None:
 
 
 @pytest.mark.parametrize("method", ["random", "model"])
-def test_x2_random_and_model_try_no_point_twice_and_follow_their_seed(method) -> None:
+def test_random_and_model_try_no_point_twice_and_follow_their_seed(method) -> None:
     wide = Space("rrf(bm25, fts5, k={k})", (parameter("k=1:10000"),))
     first = _all(wide, method, trials=8)
     assert len(first) == len({point.key for point in first}) == 8
@@ -113,7 +113,7 @@ def test_x2_random_and_model_try_no_point_twice_and_follow_their_seed(method) ->
     assert len(_all(SPACE, method, trials=50)) == 6  # there are no more
 
 
-def test_x2_the_model_goes_where_values_are_high() -> None:
+def test_the_model_goes_where_values_are_high() -> None:
     space = Space("rrf(bm25, fts5, k={k})", (parameter("k=1:1000"),))
 
     def near(method: str) -> float:
@@ -128,7 +128,7 @@ def test_x2_the_model_goes_where_values_are_high() -> None:
     assert near("model") > 0.4 > 0.3 > near("random")
 
 
-def test_x2_optuna_neither_talks_nor_warns(capfd, recwarn) -> None:
+def test_optuna_neither_talks_nor_warns(capfd, recwarn) -> None:
     import optuna  # sets the level itself
 
     before = optuna.logging.get_verbosity()
@@ -139,7 +139,7 @@ def test_x2_optuna_neither_talks_nor_warns(capfd, recwarn) -> None:
     assert optuna.logging.get_verbosity() == before
 
 
-def test_x2_without_optuna_the_cure_is_named(monkeypatch) -> None:
+def test_without_optuna_the_cure_is_named(monkeypatch) -> None:
     real = builtins.__import__
 
     def missing(name, *rest, **options):
@@ -152,7 +152,7 @@ def test_x2_without_optuna_the_cure_is_named(monkeypatch) -> None:
         _all(SPACE, "model")
 
 
-def test_x2_a_wrong_method_or_number_of_trials_is_refused() -> None:
+def test_a_wrong_method_or_number_of_trials_is_refused() -> None:
     with pytest.raises(InputError, match="use 'grid', 'random' or 'model'"):
         walk(SPACE, "guess", trials=None, seed=0)
     with pytest.raises(InputError, match="trials=0"):

@@ -1,4 +1,4 @@
-"""X-2: the planted optimum is found and confirmed, noise is not, and nobody peeks at the held-out queries."""
+"""The planted optimum is found and confirmed, noise is not, and nobody peeks at the held-out queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def planted_sweep(planted, planted_documents, tmp_path):
     ("method", "values", "trials"),
     [("grid", "0.5,1,4,10,20", None), ("random", "0.5:20.0:log", 12), ("model", "0.5:20.0:log", 12)],
 )
-def test_x2_a_planted_optimum_is_found_and_confirmed(planted_sweep, method, values, trials) -> None:
+def test_a_planted_optimum_is_found_and_confirmed(planted_sweep, method, values, trials) -> None:
     space = Space(TITLE, (parameter(f"t={values}"),))
     found = planted_sweep(space, method=method, trials=trials, baseline="fts5(title=0.5, tags=1, body=1)", seed=1)
     assert found.best is not None
@@ -54,7 +54,7 @@ def test_x2_a_planted_optimum_is_found_and_confirmed(planted_sweep, method, valu
     assert len(found.trials) == (trials or 5)
 
 
-def test_x2_the_numbers_of_the_winner_are_those_of_evaluate(planted, planted_documents, planted_sweep) -> None:
+def test_the_numbers_of_the_winner_are_those_of_evaluate(planted, planted_documents, planted_sweep) -> None:
     space = Space("rrf(bm25(title={t}), fts5(title={u}), k={k})", tuple(map(parameter, ("t=1,8", "u=0.5,4", "k=60,2"))))
     found = planted_sweep(space)
     tuning, held_out = split(planted)
@@ -68,7 +68,7 @@ def test_x2_the_numbers_of_the_winner_are_those_of_evaluate(planted, planted_doc
     assert found.notes == ()
 
 
-def test_x2_the_held_out_queries_are_never_asked_by_a_trial(planted, planted_documents, tmp_path, monkeypatch) -> None:
+def test_the_held_out_queries_are_never_asked_by_a_trial(planted, planted_documents, tmp_path, monkeypatch) -> None:
     from ringtrue.retrieve.channels.fts5 import Fts5
 
     _, held_out = split(planted)
@@ -99,7 +99,7 @@ def test_x2_the_held_out_queries_are_never_asked_by_a_trial(planted, planted_doc
     assert look.when == WHEN
 
 
-def test_x2_a_sweep_that_beats_nothing_spends_no_look(planted_sweep, tmp_path) -> None:
+def test_a_sweep_that_beats_nothing_spends_no_look(planted_sweep, tmp_path) -> None:
     found = planted_sweep(Space(TITLE, (parameter("t=3,4,5"),)))
     assert found.outcome == "baseline"
     assert found.best is None
@@ -108,7 +108,7 @@ def test_x2_a_sweep_that_beats_nothing_spends_no_look(planted_sweep, tmp_path) -
     assert not (tmp_path / "looks.jsonl").exists()
 
 
-def test_x2_the_best_of_noise_is_not_confirmed(noise, noise_documents, tmp_path) -> None:
+def test_the_best_of_noise_is_not_confirmed(noise, noise_documents, tmp_path) -> None:
     """Twenty sweeps where nothing is better: the best looks better on the queries that chose it, and seldom elsewhere."""
     space = Space("weighted(bm25(title={t}), fts5, w=[{w}, 1])", (parameter("t=1,4"), parameter("w=0.2,1,3,10")))
     found = [
@@ -124,7 +124,7 @@ def test_x2_the_best_of_noise_is_not_confirmed(noise, noise_documents, tmp_path)
     assert sum(one.tuning.p_corrected <= 0.05 for one in found) <= 2
 
 
-def test_x2_earlier_winners_on_the_same_held_out_part_count(planted_sweep) -> None:
+def test_earlier_winners_on_the_same_held_out_part_count(planted_sweep) -> None:
     def with_best(values: str):
         return planted_sweep(Space(TITLE, (parameter(f"t={values}"),)), baseline="fts5(title=0.5, tags=1, body=1)")
 
@@ -134,7 +134,7 @@ def test_x2_earlier_winners_on_the_same_held_out_part_count(planted_sweep) -> No
     assert other.held_out.p_corrected == pytest.approx(2 * other.held_out.p)
 
 
-def test_x2_every_measure_and_scope_is_a_claim_of_its_own(planted, planted_documents, tmp_path) -> None:
+def test_every_measure_and_scope_is_a_claim_of_its_own(planted, planted_documents, tmp_path) -> None:
     """The same pair, put to the same queries until some measure likes it, is not one test."""
     scoped = replace(
         planted,
@@ -154,7 +154,7 @@ def test_x2_every_measure_and_scope_is_a_claim_of_its_own(planted, planted_docum
     assert read_looks(tmp_path / "looks.jsonl")[-1].what.startswith("P@1 within lang of fts5(")
 
 
-def test_x2_a_new_version_of_the_set_does_not_start_the_count_anew(planted, planted_documents, tmp_path) -> None:
+def test_a_new_version_of_the_set_does_not_start_the_count_anew(planted, planted_documents, tmp_path) -> None:
     space = Space(TITLE, (parameter("t=0.5,4"),))
     first = run(planted, planted_documents, space, tmp_path)
     newer = replace(planted, version="1.1.0")
@@ -169,7 +169,7 @@ def test_x2_a_new_version_of_the_set_does_not_start_the_count_anew(planted, plan
     assert (other.held_out.looks, other.held_out.confirmations) == (1, 1)
 
 
-def test_x2_a_winner_that_leaves_queries_undefined_is_not_confirmed(planted, planted_documents, tmp_path) -> None:
+def test_a_winner_that_leaves_queries_undefined_is_not_confirmed(planted, planted_documents, tmp_path) -> None:
     """The precision of an empty answer has no value: a threshold that empties answers looks better for it."""
     retriever = build("fts5(title=0.5)", planted_documents)
     middle = float(np.median([retriever.search(query.text, k=1)[0].score for query in planted.queries]))
@@ -187,7 +187,7 @@ def test_x2_a_winner_that_leaves_queries_undefined_is_not_confirmed(planted, pla
     assert not (tmp_path / "looks.jsonl").exists()
 
 
-def test_x2_undefined_held_out_queries_are_told_and_may_not_be_more_than_the_baselines(planted_sweep) -> None:
+def test_undefined_held_out_queries_are_told_and_may_not_be_more_than_the_baselines(planted_sweep) -> None:
     held = planted_sweep(Space(TITLE, (parameter("t=0.5,4"),))).held_out
     assert held.undefined == Undefined(0, 0, 20)
     assert outcome_of(held, "nDCG@10", alpha=0.05)[0] == "confirmed"
@@ -200,7 +200,7 @@ def test_x2_undefined_held_out_queries_are_told_and_may_not_be_more_than_the_bas
     assert "not defined for 1 of 20" in sentence
 
 
-def test_x2_a_winner_that_needed_too_many_chances_is_not_confirmed(planted_sweep, tmp_path) -> None:
+def test_a_winner_that_needed_too_many_chances_is_not_confirmed(planted_sweep, tmp_path) -> None:
     rows = [
         {"who": "ringtrue sweep", "what": f"claim {n}", "when": WHEN, "version": "planted-held-out-v1.0.0"} for n in range(300)
     ]
@@ -210,14 +210,14 @@ def test_x2_a_winner_that_needed_too_many_chances_is_not_confirmed(planted_sweep
     assert "301 claims were put to these queries" in found.sentence
 
 
-def test_x2_trials_that_differ_in_fusion_only_do_not_search_again(planted_sweep, planted) -> None:
+def test_trials_that_differ_in_fusion_only_do_not_search_again(planted_sweep, planted) -> None:
     space = Space("rrf(bm25, fts5(title=0.5), k={k}, w=[{w}, 1])", (parameter("k=1,10,60"), parameter("w=0.1,1,9")))
     found = planted_sweep(space)
     assert len(found.trials) == 9
     assert found.searches == 2 * len(split(planted)[0].queries)
 
 
-def test_x2_an_interrupted_sweep_goes_on_where_it_ended(planted_sweep, tmp_path, monkeypatch) -> None:
+def test_an_interrupted_sweep_goes_on_where_it_ended(planted_sweep, tmp_path, monkeypatch) -> None:
     space = Space(TITLE, (parameter("t=0.5:20.0:log"),))
     options = {"method": "model", "trials": 8, "journal": tmp_path / "journal", "baseline": "fts5(title=0.5, tags=1, body=1)"}
 
@@ -244,7 +244,7 @@ def test_x2_an_interrupted_sweep_goes_on_where_it_ended(planted_sweep, tmp_path,
     assert sum(trial.reused for trial in planted_sweep(space, **{**options, "measure": "RR"}).trials) == 0
 
 
-def test_x2_a_changed_collection_is_another_sweep(planted, tmp_path) -> None:
+def test_a_changed_collection_is_another_sweep(planted, tmp_path) -> None:
     from ringtrue.records import Document
 
     documents = Collection.create(tmp_path / "documents")
@@ -259,7 +259,7 @@ def test_x2_a_changed_collection_is_another_sweep(planted, tmp_path) -> None:
     assert not any(trial.reused for trial in mine().trials)
 
 
-def test_x2_combinations_that_cannot_be_are_left_out_and_told(planted_sweep) -> None:
+def test_combinations_that_cannot_be_are_left_out_and_told(planted_sweep) -> None:
     found = planted_sweep(Space("rrf(bm25(title={t}), fts5(title=0.5), k={k})", (parameter("t=1,99"), parameter("k=2,-1,60"))))
     assert len(found.trials) == 2
     assert found.impossible[0].point.values == {"t": 1, "k": -1}
@@ -271,12 +271,12 @@ def test_x2_combinations_that_cannot_be_are_left_out_and_told(planted_sweep) -> 
         planted_sweep(Space("bm25(title={t})", (parameter("t=98,99"),)), baseline="bm25")
 
 
-def test_x2_a_model_that_is_not_there_ends_the_sweep(planted_sweep) -> None:
+def test_a_model_that_is_not_there_ends_the_sweep(planted_sweep) -> None:
     with pytest.raises(MissingInput):
         planted_sweep(Space("{base}", (parameter("base=bm25,dense('/nowhere/model')"),)), baseline="bm25")
 
 
-def test_x2_thresholds_can_be_swept_where_the_cut_off_is_allowed(planted_sweep) -> None:
+def test_thresholds_can_be_swept_where_the_cut_off_is_allowed(planted_sweep) -> None:
     space = Space("fts5(title=0.5) >> threshold(relative={r})", (parameter("r=0.0,0.9"),))
     with pytest.raises(CannotDecide, match="--allow cut-off"):
         planted_sweep(space)
@@ -285,7 +285,7 @@ def test_x2_thresholds_can_be_swept_where_the_cut_off_is_allowed(planted_sweep) 
     assert len(planted_sweep(space, allow=["cut-off"], measure="P@1").trials) == 2
 
 
-def test_x2_chunk_sizes_are_parameters_like_any_other(planted, planted_documents, tmp_path) -> None:
+def test_chunk_sizes_are_parameters_like_any_other(planted, planted_documents, tmp_path) -> None:
     from ringtrue.experiment import Variants
 
     variants, used = Variants(planted_documents), []
@@ -302,7 +302,7 @@ def test_x2_chunk_sizes_are_parameters_like_any_other(planted, planted_documents
     assert len(found.trials) == 4
 
 
-def test_x2_parts_made_before_are_used_as_they_are(planted, planted_documents, tmp_path) -> None:
+def test_parts_made_before_are_used_as_they_are(planted, planted_documents, tmp_path) -> None:
     tuning, held_out = split(planted, held_out=0.3, seed=5)
     space = Space(TITLE, (parameter("t=0.5,4"),))
     with pytest.raises(InputError, match="name the part that was held out with --held-out"):
@@ -316,18 +316,18 @@ def test_x2_parts_made_before_are_used_as_they_are(planted, planted_documents, t
     assert found.golden == "planted-tuning-v1.0.0"
 
 
-def test_x2_a_range_has_no_first_value_that_anybody_uses(planted_sweep) -> None:
+def test_a_range_has_no_first_value_that_anybody_uses(planted_sweep) -> None:
     with pytest.raises(InputError, match=r"the range t=0\.5:20\.0:log has no value to start from; .* --baseline"):
         planted_sweep(Space(TITLE, (parameter("t=0.5:20.0:log"),)), method="random")
 
 
-def test_x2_too_few_queries_cannot_be_swept(planted, planted_documents, tmp_path) -> None:
+def test_too_few_queries_cannot_be_swept(planted, planted_documents, tmp_path) -> None:
     few = replace(planted, queries=planted.queries[:4], judgments=planted.judgments[:4])
     with pytest.raises(CannotDecide, match="too few to tell settings apart"):
         run(few, planted_documents, Space(TITLE, (parameter("t=0.5,4"),)), tmp_path)
 
 
-def test_x2_few_held_out_queries_are_not_enough_evidence(planted, planted_documents, tmp_path) -> None:
+def test_few_held_out_queries_are_not_enough_evidence(planted, planted_documents, tmp_path) -> None:
     small = replace(planted, queries=planted.queries[:20], judgments=planted.judgments[:20])
     found = run(small, planted_documents, Space(TITLE, (parameter("t=0.5,4"),)), tmp_path)
     assert found.outcome == "not enough evidence"
@@ -336,7 +336,7 @@ def test_x2_few_held_out_queries_are_not_enough_evidence(planted, planted_docume
     assert verdict.startswith("UNDECIDED (not confirmed on 4 held-out queries")
 
 
-def test_x2_lower_is_better_turns_the_search_around(planted_sweep) -> None:
+def test_lower_is_better_turns_the_search_around(planted_sweep) -> None:
     found = planted_sweep(Space(TITLE, (parameter("t=0.5,4,20"),)), measure="FalseInject@1")
     assert found.best.values == {"t": 4}
     assert [trial.value for trial in found.trials] == sorted(trial.value for trial in found.trials)
@@ -346,7 +346,7 @@ def test_x2_lower_is_better_turns_the_search_around(planted_sweep) -> None:
     assert effects(found)["t"][1].best == 0.0
 
 
-def test_x2_overfitting_is_a_gap_that_chance_does_not_explain() -> None:
+def test_overfitting_is_a_gap_that_chance_does_not_explain() -> None:
     rng = np.random.default_rng(1)
     gained, lost = rng.normal(0.10, 0.05, 60), rng.normal(0.0, 0.05, 30)
     assert overfitting(gained, lost).flagged
@@ -357,7 +357,7 @@ def test_x2_overfitting_is_a_gap_that_chance_does_not_explain() -> None:
     assert not overfitting(gained, np.array([0.1])).flagged
 
 
-def test_x2_overfitting_is_flagged_in_a_sweep(planted, planted_documents, tmp_path) -> None:
+def test_overfitting_is_flagged_in_a_sweep(planted, planted_documents, tmp_path) -> None:
     """The tuning part has only queries that want a heavy title, the held-out part only those that want a light one."""
 
     def part(side: str, odd: int):
@@ -384,7 +384,7 @@ def _day():
     return date(2026, 11, 16)
 
 
-def test_x2_every_trial_can_be_tracked_as_an_experiment(planted_sweep) -> None:
+def test_every_trial_can_be_tracked_as_an_experiment(planted_sweep) -> None:
     found = planted_sweep(Space(TITLE, (parameter("t=0.5,4,20"),)))
     made = tracked(found, on=_day(), commit="abc")
     assert [one.decision for one in made] == ["REJECTED", "ACCEPTED", "REJECTED"]
@@ -398,7 +398,7 @@ def test_x2_every_trial_can_be_tracked_as_an_experiment(planted_sweep) -> None:
     assert made[0].commit == "abc"
 
 
-def test_x2_effects_tell_how_each_parameter_moved_the_measure(planted_sweep) -> None:
+def test_effects_tell_how_each_parameter_moved_the_measure(planted_sweep) -> None:
     space = Space("rrf(bm25(title={t}), fts5(title={u}), k={k})", tuple(map(parameter, ("t=1,2", "u=0.5,4,20", "k=1:40:3"))))
     found = planted_sweep(space, baseline="rrf(bm25, fts5)")
     shown = effects(found)

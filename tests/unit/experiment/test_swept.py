@@ -1,4 +1,4 @@
-"""Trials of sweeps put together again, and what is both good and fast among them (X-1, X-2)."""
+"""Trials of sweeps put together again, and what is both good and fast among them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def lone(name: str) -> Experiment:
     return Experiment(name, "2026-03-01", name)
 
 
-def test_trials_that_lie_side_by_side_and_count_up_are_one_sweep_X_2() -> None:
+def test_trials_that_lie_side_by_side_and_count_up_are_one_sweep() -> None:
     found = grouped([lone("a"), trial(1, 2), trial(2, 2), trial(1, 2), trial(2, 2), lone("b"), trial(1, 3), trial(1, 1)])
     assert [len(one.trials) if isinstance(one, Swept) else one.id for one in found] == ["a", 2, 2, "b", 1, 1]
 
 
-def test_trials_against_different_baselines_are_not_one_sweep_X_2() -> None:
+def test_trials_against_different_baselines_are_not_one_sweep() -> None:
     found = grouped([trial(1, 2, baseline="bm25"), trial(2, 2, baseline="dense")])
     assert [len(one.trials) for one in found if isinstance(one, Swept)] == [1, 1]
 
 
-def test_the_best_trial_is_the_lowest_where_less_is_better_and_unknown_ones_are_left_out_X_2() -> None:
+def test_the_best_trial_is_the_lowest_where_less_is_better_and_unknown_ones_are_left_out() -> None:
     up = Swept((trial(1, 3, 0.4), trial(2, 3, math.nan), trial(3, 3, 0.6)))
     assert [one.id for one in up.ranked("nDCG@10")] == ["t3", "t1"]
     down = Swept(tuple(Experiment(f"t{ms}", "2026-03-01", "", {}, {"latency_p95_ms": ms}) for ms in (30.0, 10.0, 20.0)))
@@ -38,7 +38,7 @@ def test_the_best_trial_is_the_lowest_where_less_is_better_and_unknown_ones_are_
     assert not lower_is_better("mrr as somebody called it")
 
 
-def test_effects_are_means_by_value_of_parameters_that_vary_X_2() -> None:
+def test_effects_are_means_by_value_of_parameters_that_vary() -> None:
     trials = [
         trial(n, 4, v, changes={"k": k, "norm": "'z'", "w": [1, n % 2]})
         for n, (k, v) in enumerate([(1, 0.2), (1, 0.4), (9, 0.6), (9, 0.8)])
@@ -52,7 +52,7 @@ def test_effects_are_means_by_value_of_parameters_that_vary_X_2() -> None:
     assert all(math.isnan(one.low) for one in found["k"])
 
 
-def test_the_baseline_of_a_sweep_is_the_trial_with_its_search_X_2() -> None:
+def test_the_baseline_of_a_sweep_is_the_trial_with_its_search() -> None:
     swept = Swept((trial(1, 2, baseline="r2"), trial(2, 2, baseline="r2")))
     base = swept.baseline()
     assert base is not None
@@ -60,7 +60,7 @@ def test_the_baseline_of_a_sweep_is_the_trial_with_its_search_X_2() -> None:
     assert Swept((trial(1, 1, baseline="elsewhere"),)).baseline() is None
 
 
-def test_on_the_front_nothing_is_both_better_and_faster_X_2() -> None:
+def test_on_the_front_nothing_is_both_better_and_faster() -> None:
     figures = {
         "slow and good": (90.0, 0.8),
         "fast": (10.0, 0.5),

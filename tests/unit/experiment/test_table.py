@@ -1,4 +1,4 @@
-"""X-1: experiments in the store are those of the file."""
+"""Experiments in the store are those of the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ledger(tmp_path: Path) -> Iterator[ExperimentTable]:
         yield ExperimentTable(store, NOW)
 
 
-def test_x1_an_experiment_reads_from_the_store_as_from_the_file(ledger: ExperimentTable, tmp_path: Path) -> None:
+def test_an_experiment_reads_from_the_store_as_from_the_file(ledger: ExperimentTable, tmp_path: Path) -> None:
     file = ExperimentFile(tmp_path / "experiments.json")
     for one in (ledger, file):
         (added,) = one.add([FULL])
@@ -34,7 +34,7 @@ def test_x1_an_experiment_reads_from_the_store_as_from_the_file(ledger: Experime
     assert find(ledger, "exp-001").extra == {"sweep": {"trial": 1}}
 
 
-def test_x1_ids_go_on_and_a_taken_one_is_refused(ledger: ExperimentTable) -> None:
+def test_ids_go_on_and_a_taken_one_is_refused(ledger: ExperimentTable) -> None:
     ledger.add([FULL, FULL])
     assert [one.id for one in ledger.add([FULL])] == ["exp-003"]
     with pytest.raises(InputError, match="exp-001"):

@@ -1,4 +1,4 @@
-"""F-4, position bias: clicks corrected for how often each rank is looked at."""
+"""Position bias: clicks corrected for how often each rank is looked at."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def mean_tau(truth, scores: dict[tuple[str, str], float]) -> float:
     return float(np.mean(taus))
 
 
-def test_f4_derived_judgments_recover_the_true_order_better_than_raw_clicks_by_a_tenth_of_tau() -> None:
+def test_derived_judgments_recover_the_true_order_better_than_raw_clicks_by_a_tenth_of_tau() -> None:
     """Over 20 seeds, through the whole way from logged searches and clicks to judgments; better than click rates, too."""
     over_counts, over_rates = [], []
     for seed in range(20):
@@ -82,7 +82,7 @@ def test_f4_derived_judgments_recover_the_true_order_better_than_raw_clicks_by_a
     assert min(over_counts) > 0
 
 
-def test_f4_the_correction_costs_order_where_clicks_are_few_and_the_search_is_good_already() -> None:
+def test_the_correction_costs_order_where_clicks_are_few_and_the_search_is_good_already() -> None:
     """Known limit, kept in view: rank itself then says more about an item than its handful of clicks."""
     gains = []
     for seed in range(5):
@@ -93,7 +93,7 @@ def test_f4_the_correction_costs_order_where_clicks_are_few_and_the_search_is_go
     assert -0.25 < np.mean(gains) < 0
 
 
-def test_f4_the_examination_curve_is_recovered() -> None:
+def test_the_examination_curve_is_recovered() -> None:
     errors: dict[str, list[float]] = {"position-based": [], "clicks-over-expected": []}
     for seed in range(5):
         _, shown, clicked = world(seed, texts=30, sessions=100, skill=0.5)
@@ -107,7 +107,7 @@ def test_f4_the_examination_curve_is_recovered() -> None:
     assert np.mean(errors["clicks-over-expected"]) > 2 * np.mean(errors["position-based"])
 
 
-def test_f4_items_that_keep_their_ranks_cannot_tell_looking_from_liking() -> None:
+def test_items_that_keep_their_ranks_cannot_tell_looking_from_liking() -> None:
     """Not identifiable: rank and item always change together, and the result says so instead of inventing a curve."""
     _, shown, clicked = world(1, texts=30, sessions=100, skill=0.5, wobble=0.0)
     curve, _ = attractions(appearances(shown, clicked))
@@ -117,7 +117,7 @@ def test_f4_items_that_keep_their_ranks_cannot_tell_looking_from_liking() -> Non
     assert list(curve.by_rank) == sorted(curve.by_rank, reverse=True)
 
 
-def test_f4_ranks_that_no_item_links_are_not_compared() -> None:
+def test_ranks_that_no_item_links_are_not_compared() -> None:
     """Two halves of the list that exchange nothing: each is known within itself, not against the other."""
     seen = []
     for text in range(40):
@@ -130,19 +130,19 @@ def test_f4_ranks_that_no_item_links_are_not_compared() -> None:
     assert "links" in curve.why
 
 
-def test_f4_few_clicks_are_left_as_they_are() -> None:
+def test_few_clicks_are_left_as_they_are() -> None:
     curve, found = attractions([Shown(("q", "a"), 1, True), Shown(("q", "b"), 2, True), Shown(("q", "c"), 3, False)] * 6)
     assert (curve.method, curve.clicks, curve.at(1), curve.at(7)) == ("none", 12, 1.0, 1.0)
     assert "12 clicks" in curve.why
     assert found["q", "a"].rate == found["q", "b"].rate
 
 
-def test_f4_nothing_shown_gives_nothing() -> None:
+def test_nothing_shown_gives_nothing() -> None:
     curve, found = attractions([])
     assert (curve.method, found) == ("none", {})
 
 
-def test_f4_poor_ranks_share_one_figure() -> None:
+def test_poor_ranks_share_one_figure() -> None:
     _, shown, clicked = world(3, texts=6, sessions=60, skill=0.3)
     curve, _ = attractions(appearances(shown, clicked))
     assert len(curve.by_rank) == RANKS
@@ -150,7 +150,7 @@ def test_f4_poor_ranks_share_one_figure() -> None:
     assert curve.at(99) == curve.by_rank[-1]
 
 
-def test_f4_a_click_far_down_is_worth_more_than_one_at_the_top() -> None:
+def test_a_click_far_down_is_worth_more_than_one_at_the_top() -> None:
     _, shown, clicked = world(4, texts=20, sessions=100, skill=0.3)
     seen = appearances(shown, clicked)
     seen += [Shown(("new", "top"), 1, turn < 3) for turn in range(10)] + [
@@ -161,7 +161,7 @@ def test_f4_a_click_far_down_is_worth_more_than_one_at_the_top() -> None:
     assert found["new", "low"].examined < found["new", "top"].examined
 
 
-def test_f4_confidence_grows_with_looks_and_stays_below_the_rate() -> None:
+def test_confidence_grows_with_looks_and_stays_below_the_rate() -> None:
     seen = [Shown(("q", "few"), 1, turn < 1) for turn in range(2)] + [Shown(("q", "many"), 1, turn < 50) for turn in range(100)]
     _, found = attractions(seen)
     assert found["q", "few"].rate == pytest.approx(0.5, abs=0.02)

@@ -1,4 +1,4 @@
-"""F-4: from signals to judgments, and which judgment wins; trap 23."""
+"""From signals to judgments, and which judgment wins; trap 23."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def rows(found):
 
 
 @pytest.mark.parametrize("kind", ["click", "selection", "read_after_search", "reference", "cite"])
-def test_f4_selected_is_grade_two(kind) -> None:
+def test_selected_is_grade_two(kind) -> None:
     found = derive([search("q1")], [event(kind, "b")])
     assert rows(found) == [("q1", "b", 2, "implicit", "feedback:person")]
 
 
-def test_f4_useful_is_three_and_not_useful_is_zero() -> None:
+def test_useful_is_three_and_not_useful_is_zero() -> None:
     found = derive([search("q1")], [event("validate_useful", "a"), event("validate_not_useful", "c")])
     assert rows(found) == [
         ("q1", "a", 3, "validated", "feedback:person"),
@@ -38,14 +38,14 @@ def test_f4_useful_is_three_and_not_useful_is_zero() -> None:
     ]
 
 
-def test_f4_shown_and_never_opened_is_unknown_and_no_judgment() -> None:
+def test_shown_and_never_opened_is_unknown_and_no_judgment() -> None:
     found = derive([search("q1")], [event("click", "b"), event("scroll_past", "a", query_id="q1")])
     assert {one.item_id for one in found.judgments} == {"b"}
     assert found.unknown == (("q1", "a"), ("q1", "c"), ("q1", "d"), ("q1", "e"))
     assert found.left == {"scroll_past is no judgment": 1}
 
 
-def test_f4_every_derived_judgment_carries_source_and_confidence() -> None:
+def test_every_derived_judgment_carries_source_and_confidence() -> None:
     searches = [search(f"q{n}", session=f"s{n}") for n in range(9)]
     events = [event("click", "b", session=f"s{n}") for n in range(6)] + [event("click", "c", session="s7")]
     events += [event("validate_useful", "b", session=f"s{n}") for n in range(3)]
@@ -56,7 +56,7 @@ def test_f4_every_derived_judgment_carries_source_and_confidence() -> None:
     assert (facts["selected"], facts["shown"], facts["sessions"], facts["retrievers"]) == (6, 9, 6, ["fp1"])
 
 
-def test_f4_sessions_with_the_same_words_are_one_query() -> None:
+def test_sessions_with_the_same_words_are_one_query() -> None:
     searches = [
         search("q1", "Late checkout FEE?", session="s1"),
         search("q2", "late checkout fee", session="s2", minutes=1),
@@ -72,7 +72,7 @@ def test_f4_sessions_with_the_same_words_are_one_query() -> None:
     assert found.queries == 2
 
 
-def test_f4_agents_and_people_never_share_a_row() -> None:
+def test_agents_and_people_never_share_a_row() -> None:
     searches = [
         search("q1", session="s1"),
         search("q2", session="s2", tool_name="mcp"),
@@ -94,7 +94,7 @@ def test_f4_agents_and_people_never_share_a_row() -> None:
     assert found.by_source == {"implicit by agent": 1, "validated by agent": 1, "validated by person": 1}
 
 
-def test_f4_a_session_has_one_vote_its_last_and_a_tie_stays_unknown() -> None:
+def test_a_session_has_one_vote_its_last_and_a_tie_stays_unknown() -> None:
     searches = [search("q1", session="s1"), search("q2", session="s2")]
     changed = [event("validate_useful", "a", session="s1"), event("validate_not_useful", "a", session="s1", minutes=2)]
     assert rows(derive(searches, changed))[0][2] == 0
@@ -117,20 +117,20 @@ def test_f4_a_session_has_one_vote_its_last_and_a_tie_stays_unknown() -> None:
         (event("reference", "b", metadata={"shared": True}), "reference to a text that several items have"),
     ],
 )
-def test_f4_what_says_nothing_gives_no_judgment_and_is_counted(told, why) -> None:
+def test_what_says_nothing_gives_no_judgment_and_is_counted(told, why) -> None:
     found = derive([search("q1")], [told])
     assert (found.judgments, found.left) == ((), {why: 1})
     assert found.examinations == {}
 
 
-def test_f4_a_long_dwell_is_a_selection_and_a_verdict_about_a_named_search_needs_no_rank() -> None:
+def test_a_long_dwell_is_a_selection_and_a_verdict_about_a_named_search_needs_no_rank() -> None:
     found = derive(
         [search("q1")], [event("dwell", "b", metadata={"seconds": 30}), event("validate_useful", "z", query_id="q1")]
     )
     assert [(item, grade) for _, item, grade, _, _ in rows(found)] == [("b", 2), ("z", 3)]
 
 
-def test_f4_the_same_event_twice_counts_once_and_order_does_not_matter() -> None:
+def test_the_same_event_twice_counts_once_and_order_does_not_matter() -> None:
     searches = [search("q1", session="s1"), search("q2", session="s2", minutes=1)]
     events = [event("click", "b", session="s1"), event("click", "c", session="s2", minutes=2)]
     assert derive(searches, [*events, *events]) == derive(list(reversed(searches)), list(reversed(events)))
@@ -195,7 +195,7 @@ def judgment(grade, source, annotator="", *, minutes=0, query="q1", item="a", **
     return StoredJudgment(query, item, grade, source, at(minutes), annotator=annotator, **facts)
 
 
-def test_f4_a_judgment_by_hand_always_wins() -> None:
+def test_a_judgment_by_hand_always_wins() -> None:
     derived = [
         judgment(3, "validated", "feedback:person", minutes=9),
         judgment(2, "implicit", "feedback:agent", minutes=9),
@@ -207,14 +207,14 @@ def test_f4_a_judgment_by_hand_always_wins() -> None:
     assert [one.grade for one in qrels(derived[1:])] == [2]
 
 
-def test_f4_people_before_agents_and_newer_before_older() -> None:
+def test_people_before_agents_and_newer_before_older() -> None:
     said = [judgment(0, "validated", "feedback:agent", minutes=9), judgment(3, "validated", "feedback:person")]
     assert [one.grade for one in qrels(said)] == [3]
     said = [judgment(1, "manual", "anna", minutes=1), judgment(2, "manual", "bert", minutes=2)]
     assert [one.grade for one in qrels(said)] == [2]
 
 
-def test_f4_a_judgment_by_hand_of_another_search_with_the_same_words_wins_too() -> None:
+def test_a_judgment_by_hand_of_another_search_with_the_same_words_wins_too() -> None:
     searches = [search("q1", "Pool hours?", session="s1"), search("q2", "pool hours", session="s2")]
     derived = derive(searches, [event("click", "b", session="s2")]).judgments
     by_hand = judgment(0, "manual", "anna", query="q2", item="b")
@@ -222,12 +222,12 @@ def test_f4_a_judgment_by_hand_of_another_search_with_the_same_words_wins_too() 
     assert (only.grade, only.source, only.doc_id) == (0, "manual", "b")
 
 
-def test_f4_a_judgment_by_hand_under_an_id_without_words_meets_what_others_say_of_that_id() -> None:
+def test_a_judgment_by_hand_under_an_id_without_words_meets_what_others_say_of_that_id() -> None:
     derived = judgment(2, "implicit", "feedback:person", metadata={"key": "pool hours"})
     assert [one.grade for one in qrels([derived, judgment(0, "manual", "anna")])] == [0]
 
 
-def test_f4_qrels_leave_out_what_is_too_unsure() -> None:
+def test_qrels_leave_out_what_is_too_unsure() -> None:
     rows_ = [judgment(2, "implicit", "feedback:person", confidence=0.2), judgment(3, "validated", item="b", confidence=0.7)]
     assert [(one.doc_id, one.grade) for one in qrels(rows_, min_confidence=0.5)] == [("b", 3)]
 
@@ -258,7 +258,7 @@ def kept(store):
     return {(one.query_id, one.item_id, one.source, one.annotator): one.relevance for one in store.judgments()}
 
 
-def test_f4_deriving_again_changes_nothing_and_never_touches_rows_of_others(store) -> None:
+def test_deriving_again_changes_nothing_and_never_touches_rows_of_others(store) -> None:
     foreign = [
         judgment(1, "manual", "anna", item="b"),
         judgment(1, "implicit", "elsewhere", item="e"),
@@ -275,7 +275,7 @@ def test_f4_deriving_again_changes_nothing_and_never_touches_rows_of_others(stor
     ).items()
 
 
-def test_f4_deriving_again_takes_back_what_is_no_longer_so(store) -> None:
+def test_deriving_again_takes_back_what_is_no_longer_so(store) -> None:
     derive_into(store, now=NOW)
     assert ("q2", "c", "validated", "feedback:person") in kept(store)
     store.add_feedback([event("validate_not_useful", "c", session="s9", minutes=7, query_id="q2")])
@@ -283,7 +283,7 @@ def test_f4_deriving_again_takes_back_what_is_no_longer_so(store) -> None:
     assert set(kept(store)) == {("q1", "b", "implicit", "feedback:person")}
 
 
-def test_f4_queries_outside_the_window_keep_their_judgments_and_their_ids(store) -> None:
+def test_queries_outside_the_window_keep_their_judgments_and_their_ids(store) -> None:
     derive_into(store, now=NOW)
     store.add_queries([search("q3", "Pool!", session="s3", minutes=100)])
     store.add_feedback([event("click", "d", session="s3", minutes=101)])
@@ -291,7 +291,7 @@ def test_f4_queries_outside_the_window_keep_their_judgments_and_their_ids(store)
     assert set(kept(store)) == {("q1", "b", "implicit", "feedback:person"), ("q2", "d", "implicit", "feedback:person")}
 
 
-def test_f4_a_dry_run_writes_nothing(store) -> None:
+def test_a_dry_run_writes_nothing(store) -> None:
     assert len(derive_into(store, now=NOW, dry_run=True).judgments) == 2
     assert kept(store) == {}
 
@@ -397,7 +397,7 @@ def test_a_store_that_is_not_there_is_not_made(ringtrue, tmp_path) -> None:
     assert not (tmp_path / "none.sqlite").exists()
 
 
-def test_f4_a_click_on_what_another_retriever_showed_last_is_not_taken_for_this_ones(tmp_path) -> None:
+def test_a_click_on_what_another_retriever_showed_last_is_not_taken_for_this_ones(tmp_path) -> None:
     with Store.open(tmp_path / "store.sqlite") as store:
         store.add_queries([search("q1", retriever="old"), search("q2", minutes=2, retriever="new")])
         store.add_feedback([event("click", "b", minutes=3)])

@@ -1,4 +1,4 @@
-"""F-6: sessions, their outcomes, and how the two go together."""
+"""Sessions, their outcomes, and how the two go together."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def by_hand(query_id, item, grade):
     return StoredJudgment(query_id, item, grade, "manual", at(0), annotator="anna")
 
 
-def test_f6_a_session_in_figures() -> None:
+def test_a_session_in_figures() -> None:
     first, second = session_summaries(SEARCHES, EVENTS)
     assert (first.session_id, first.queries, first.selected, first.validated) == ("s", 3, 1, 1)
     assert (first.items_accessed, first.duration_minutes, first.turns) == (3, 9.0, 2)
@@ -44,7 +44,7 @@ def test_f6_a_session_in_figures() -> None:
     assert (second.queries, second.selected, second.re_search_rate, second.duration_minutes) == (1, 0, 0.0, 0.0)
 
 
-def test_f6_events_of_a_live_log_are_linked_when_they_are_read() -> None:
+def test_events_of_a_live_log_are_linked_when_they_are_read() -> None:
     loose = [replace(one, query_id=None, rank_in_results=-1) for one in EVENTS]
     assert session_summaries(SEARCHES, loose) == session_summaries(SEARCHES, EVENTS)
     # As an import without positions has them: the search is named, the rank is not.
@@ -55,21 +55,21 @@ def test_f6_events_of_a_live_log_are_linked_when_they_are_read() -> None:
     assert session_summaries(SEARCHES, late, window=timedelta(hours=1))[0].selected == 1
 
 
-def test_f6_lists_of_one_interleaving_are_one_variant() -> None:
+def test_lists_of_one_interleaving_are_one_variant() -> None:
     drawn = [
         replace(one, flags=as_flag("mixed", Interleaved((items,), (0.0,)))) for one, items in zip(SEARCHES, "abcd", strict=True)
     ]
     assert session_summaries(drawn, [])[0].variants == ('fp1 {"interleave": {"feature": "mixed"}}',)
 
 
-def test_f6_what_is_not_known_is_none() -> None:
+def test_what_is_not_known_is_none() -> None:
     _, second = session_summaries(SEARCHES, EVENTS)
     assert (second.mean_rr, second.judged, second.turns, second.turns_per_search, second.outcome) == (None, 0, None, None, None)
     assert session_summaries(SEARCHES, EVENTS, turns={"t": 5})[1].turns_per_search == 5.0
     assert session_summaries([search("q1", session=None)], []) == []
 
 
-def test_f6_mean_rr_is_over_judged_searches_only() -> None:
+def test_mean_rr_is_over_judged_searches_only() -> None:
     judged = [by_hand("q4", "c", 3), by_hand("q4", "a", 1), by_hand("q3", "a", 0)]
     first, second = session_summaries(SEARCHES, EVENTS, judgments=judged)
     # q1 has q4's words; nothing relevant is known for q3; q2 has other words.
@@ -79,7 +79,7 @@ def test_f6_mean_rr_is_over_judged_searches_only() -> None:
     assert [one.mean_rr for one in missed] == [0.0, 0.0]
 
 
-def test_f6_outcomes_join_their_session_once() -> None:
+def test_outcomes_join_their_session_once() -> None:
     outcome = TaskOutcome("s", "task-1", 0.2, 0.3, 0.25)
     assert session_summaries(SEARCHES, EVENTS, outcomes=[outcome])[0].outcome == outcome
     with pytest.raises(InputError, match="two outcomes"):
@@ -103,7 +103,7 @@ def only(found, quality="mean_rr", outcome="learning_index"):
     return one
 
 
-def test_f6_correlation_comes_with_an_interval() -> None:
+def test_correlation_comes_with_an_interval() -> None:
     found = only(correlations(summaries(60, noise=0.2), rng=np.random.default_rng(0)))
     assert 0 < found.low < found.rho < found.high < 1
     assert found.sessions == 60
@@ -111,7 +111,7 @@ def test_f6_correlation_comes_with_an_interval() -> None:
     assert nothing.low < 0 < nothing.high
 
 
-def test_f6_the_interval_holds_no_correlation_about_as_often_as_it_says() -> None:
+def test_the_interval_holds_no_correlation_about_as_often_as_it_says() -> None:
     held = []
     for seed in range(40):
         found = only(correlations(summaries(30, noise=1e6, seed=seed), rng=np.random.default_rng(seed), resamples=300))
@@ -119,12 +119,12 @@ def test_f6_the_interval_holds_no_correlation_about_as_often_as_it_says() -> Non
     assert np.mean(held) >= 0.85
 
 
-def test_f6_the_same_seed_gives_the_same_interval() -> None:
+def test_the_same_seed_gives_the_same_interval() -> None:
     some = summaries(20, noise=0.3)
     assert correlations(some, rng=np.random.default_rng(3)) == correlations(some, rng=np.random.default_rng(3))
 
 
-def test_f6_too_few_or_equal_sessions_have_no_interval_and_say_why() -> None:
+def test_too_few_or_equal_sessions_have_no_interval_and_say_why() -> None:
     few = only(correlations(summaries(9, noise=0.2), rng=np.random.default_rng(0)))
     assert (few.low, few.high) == (None, None)
     assert "9 sessions are too few" in few.why
@@ -192,7 +192,7 @@ def test_sessions_refuses_an_unknown_source_and_warns_of_circular_ones(ringtrue,
     assert "where people chose" in ringtrue("sessions", "--store", place, "--source", "implicit").err
 
 
-def test_f6_imported_behaviour_without_positions_has_the_rank_of_its_search() -> None:
+def test_imported_behaviour_without_positions_has_the_rank_of_its_search() -> None:
     shown = {"query_id": "u1", "user_query": "pool", "client_id": "c", "timestamp": at(0), "query_response_hit_ids": ["x", "y"]}
     object_ = {"object": {"object_id": "y"}}
     clicked = {"action_name": "click", "query_id": "u1", "client_id": "c", "timestamp": at(1), "event_attributes": object_}

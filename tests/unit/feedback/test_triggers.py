@@ -1,4 +1,4 @@
-"""F-5: learning from selections, and everything that holds it back."""
+"""Learning from selections, and everything that holds it back."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def phrases(lesson):
     return [entry.detail["phrase"] for entry in lesson.entries]
 
 
-def test_f5_runs_of_telling_words_become_phrases() -> None:
+def test_runs_of_telling_words_become_phrases() -> None:
     assert phrases(learn("What is the late checkout fee for the garden suite?")) == ["late checkout fee", "garden suite"]
     assert phrases_of("pool") == ["pool"]
     assert phrases_of("spa") == []
     assert phrases_of("404 2024") == []
 
 
-def test_f5_denied_words_part_phrases() -> None:
+def test_denied_words_part_phrases() -> None:
     assert phrases_of("please show error page") == []
     assert phrases_of("late error charges") == ["late", "charges"]
 
 
-def test_f5_at_most_three_a_selection() -> None:
+def test_at_most_three_a_selection() -> None:
     text = "refund policy and late checkout or garden suite with breakfast buffet"
     assert phrases(learn(text)) == ["refund policy", "late checkout", "garden suite"]
 
 
-def test_f5_at_most_eight_an_item() -> None:
+def test_at_most_eight_an_item() -> None:
     log = []
     for number in range(12):
         log += learn(f"topic{number} detail{number}", log, picked=selection(name=f"e{number}")).entries
@@ -86,23 +86,23 @@ def test_f5_at_most_eight_an_item() -> None:
         ({"own_phrases": ["Late check-out fee", "late checkout fee"]}, "no word of the query"),
     ],
 )
-def test_f5_every_safeguard_says_why(options, why) -> None:
+def test_every_safeguard_says_why(options, why) -> None:
     lesson = learn(**options)
     assert lesson.entries == ()
     assert why in lesson.refused
 
 
-def test_f5_the_item_may_be_exactly_72_hours_old_and_rank_four_is_enough() -> None:
+def test_the_item_may_be_exactly_72_hours_old_and_rank_four_is_enough() -> None:
     assert learn(created=at(days=-3)).entries
     assert learn(picked=selection(rank=4)).entries
 
 
-def test_f5_an_event_of_another_search_is_an_error() -> None:
+def test_an_event_of_another_search_is_an_error() -> None:
     with pytest.raises(InputError, match="not linked"):
         learn(picked=selection(query_id="q2"))
 
 
-def test_f5_shadow_then_serving_then_expired() -> None:
+def test_shadow_then_serving_then_expired() -> None:
     log = learn().entries
     (phrase,) = learned_phrases(log)
     assert [phrase.state(days(day)) for day in (0, 6.99, 7, 29.99, 30)] == ["shadow", "shadow", "serving", "serving", "expired"]
@@ -111,7 +111,7 @@ def test_f5_shadow_then_serving_then_expired() -> None:
     assert serving_phrases(log, now=days(30)) == {}
 
 
-def test_f5_a_new_selection_confirms_and_reading_an_old_one_again_does_not() -> None:
+def test_a_new_selection_confirms_and_reading_an_old_one_again_does_not() -> None:
     log = list(learn().entries)
     assert learn(log=log, now=days(20)).refused == "this selection was learned from before"
     again = learn(log=log, now=days(20), picked=selection(name="e2"))
@@ -126,7 +126,7 @@ def test_f5_a_new_selection_confirms_and_reading_an_old_one_again_does_not() -> 
     assert serving_phrases(log, now=days(67)) == {"d": ("late checkout fee",)}
 
 
-def test_f5_a_phrase_that_misled_in_its_shadow_never_serves() -> None:
+def test_a_phrase_that_misled_in_its_shadow_never_serves() -> None:
     log = learn().entries
     known = learned_phrases(log)
     searches = [search(f"n{n}", "is there a late checkout fee", minutes=n, session=f"s{n}") for n in range(1, 7)]
@@ -139,19 +139,19 @@ def test_f5_a_phrase_that_misled_in_its_shadow_never_serves() -> None:
     assert serving_phrases(log, now=days(8), rehearsals=good) == {"d": ("late checkout fee",)}
 
 
-def test_f5_a_phrase_is_not_rehearsed_on_the_search_that_taught_it() -> None:
+def test_a_phrase_is_not_rehearsed_on_the_search_that_taught_it() -> None:
     known = learned_phrases(learn().entries)
     picked = [event("click", "d", query_id="q1")]
     assert rehearse(known, [search("q1", minutes=1)], picked)["d", "late checkout fee"] == Rehearsal(0, 0)
 
 
-def test_f5_every_change_is_in_the_audit_log_with_its_reason() -> None:
+def test_every_change_is_in_the_audit_log_with_its_reason() -> None:
     (entry,) = learn().entries
     assert (entry.what, entry.subject, entry.at) == ("trigger learned", "d", at(0))
     assert entry.detail == {"phrase": "late checkout fee", "query_id": "q1", "event_id": "e1", "rank": 4, "actor": "person"}
 
 
-def test_f5_rolling_back_one_item_or_all_since_a_moment_and_for_good() -> None:
+def test_rolling_back_one_item_or_all_since_a_moment_and_for_good() -> None:
     log = list(learn().entries)
     log += learn("garden suite", log, picked=selection("e", rank=5, name="e2"), now=days(1)).entries
     one = roll_back_triggers(log, now=days(2), who="anna", why="misleading", item_id="d")
@@ -165,7 +165,7 @@ def test_f5_rolling_back_one_item_or_all_since_a_moment_and_for_good() -> None:
     assert relearn.entries == ()
 
 
-def test_f5_learned_phrases_are_a_retriever_apart_from_the_index() -> None:
+def test_learned_phrases_are_a_retriever_apart_from_the_index() -> None:
     found = LearnedTriggers({"d": ("late checkout fee", "fee"), "e": ("checkout",), "f": ("check",)})
     hits = found.search("Late check-out? late checkout FEE!")
     assert [(hit.doc_id, hit.score) for hit in hits] == [("d", 3.0), ("f", 1.0), ("e", 1.0)]
@@ -173,7 +173,7 @@ def test_f5_learned_phrases_are_a_retriever_apart_from_the_index() -> None:
     assert len(found.search("late checkout fee", k=1)) == 1
 
 
-def test_f5_learning_into_the_store_is_idempotent(tmp_path) -> None:
+def test_learning_into_the_store_is_idempotent(tmp_path) -> None:
     with Store.open(tmp_path / "store.sqlite") as store:
         store.add_queries([search("q1")])
         events = [selection(), selection("c", rank=3, name="e2"), selection("e", rank=5, name="e3", query_id="gone")]
@@ -201,7 +201,7 @@ def logged(place, *, now=NOON):
             store.add_feedback([replace(event("click", "d", session=f"s{n}"), event_id=f"e{n}", created_at=when)])
 
 
-def test_f5_learning_from_the_log_links_events_and_takes_ages_from_it(tmp_path) -> None:
+def test_learning_from_the_log_links_events_and_takes_ages_from_it(tmp_path) -> None:
     logged(tmp_path / "s.sqlite")
     with Store.open(tmp_path / "s.sqlite") as store:
         dry = learn_from_log(store, now=NOON, dry_run=True)
@@ -217,7 +217,7 @@ def test_f5_learning_from_the_log_links_events_and_takes_ages_from_it(tmp_path) 
         assert standing_phrases(store, now=days(8))[0].state == "serving"
 
 
-def test_f5_learn_phrases_and_rollback_on_the_command_line(ringtrue, tmp_path) -> None:
+def test_learn_phrases_and_rollback_on_the_command_line(ringtrue, tmp_path) -> None:
     place = ["--store", tmp_path / "s.sqlite"]
     assert ringtrue("feedback", "learn", *place).code == 2
     logged(tmp_path / "s.sqlite", now=datetime.now(UTC))
@@ -250,7 +250,7 @@ def test_f5_learn_phrases_and_rollback_on_the_command_line(ringtrue, tmp_path) -
     assert "garden suite (misleading)" in ringtrue("feedback", "phrases", "--audit", *place).out
 
 
-def test_f5_documents_tell_their_age_and_their_own_triggers(ringtrue, tmp_path) -> None:
+def test_documents_tell_their_age_and_their_own_triggers(ringtrue, tmp_path) -> None:
     from ringtrue.records import Document
     from ringtrue.retrieve import Collection
 

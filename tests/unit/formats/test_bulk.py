@@ -100,7 +100,7 @@ SHAPES = {
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("last", [True, False], ids=["closed", "open"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_m6_fast_road_equals_strict_reader(shape: str, last: bool, ending: str, tmp_path: Path) -> None:
+def test_fast_road_equals_strict_reader(shape: str, last: bool, ending: str, tmp_path: Path) -> None:
     lines = generated(11, **SHAPES[shape])  # type: ignore[arg-type]
     path = tmp_path / "r.run"
     path.write_bytes((ending.join(lines) + (ending if last else "")).encode())
@@ -117,7 +117,7 @@ def test_m6_fast_road_equals_strict_reader(shape: str, last: bool, ending: str, 
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 64])
-def test_m6_borders_between_blocks_change_nothing(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_borders_between_blocks_change_nothing(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r.run"
     path.write_bytes("\r\n".join(generated(3, queries=3, returned=5, wide=True)).encode() + b"\r\n")
     monkeypatch.setattr(bulk, "_BLOCK", block)
@@ -198,7 +198,7 @@ def outcome(path: Path, *, strict: bool) -> object:
 
 
 @pytest.mark.parametrize("name", HANDED_OVER)
-def test_m3_unusual_files_are_handed_to_the_strict_reader(name: str, tmp_path: Path) -> None:
+def test_unusual_files_are_handed_to_the_strict_reader(name: str, tmp_path: Path) -> None:
     content = HANDED_OVER[name]
     path = tmp_path / "r.run"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -206,7 +206,7 @@ def test_m3_unusual_files_are_handed_to_the_strict_reader(name: str, tmp_path: P
     assert outcome(path, strict=False) == outcome(path, strict=True)
 
 
-def test_m3_any_damage_to_a_file_ends_alike_on_both_roads(tmp_path: Path) -> None:
+def test_any_damage_to_a_file_ends_alike_on_both_roads(tmp_path: Path) -> None:
     dice = random.Random(20240501)
     odd = [
         b" ",
@@ -258,7 +258,7 @@ def test_packed_runs_take_the_fast_road_and_leave_no_file_behind(
     assert_same(run, trec.read_run(plain))
 
 
-def test_m3_packed_run_that_is_unusual_is_named_by_its_own_name(tmp_path: Path) -> None:
+def test_packed_run_that_is_unusual_is_named_by_its_own_name(tmp_path: Path) -> None:
     path = tmp_path / "r.run.gz"
     path.write_bytes(gzip.compress(f"{PLAIN}q1 Q0 d2 2 best t\n".encode()))
     with pytest.raises(InputError) as caught:
@@ -292,7 +292,7 @@ def test_keys_of_no_pairs(tmp_path: Path) -> None:
     assert read_run(path).docs.keys_of([], []).tolist() == []
 
 
-def test_m6_ten_readings_are_identical_bit_for_bit(tmp_path: Path) -> None:
+def test_ten_readings_are_identical_bit_for_bit(tmp_path: Path) -> None:
     # More than the 32 MiB that one DuckDB thread reads at a time, so that threads really race.
     filler = "x" * 180
     rng = np.random.default_rng(3)

@@ -66,7 +66,7 @@ def test_run_from_standard_input(content: bytes, stdin: Callable[[bytes], None])
         ("parquet", b"PAR1", "standard input: Parquet cannot be read from standard input; name the file"),
     ],
 )
-def test_m3_complaints_about_standard_input_say_so(
+def test_complaints_about_standard_input_say_so(
     kind: str | None, content: bytes, named: str, stdin: Callable[[bytes], None]
 ) -> None:
     stdin(content)
@@ -91,7 +91,7 @@ def test_gzip_of_several_members_is_read_to_the_end(tmp_path: Path) -> None:
     assert read_qrels(path).to_dict() == {"q1": {"d1": 1, "d2": 0}}
 
 
-def test_m3_gzip_followed_by_other_bytes_is_damaged(tmp_path: Path) -> None:
+def test_gzip_followed_by_other_bytes_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "j.qrels.gz"
     path.write_bytes(gzip.compress(QRELS, mtime=0) + b"q2 0 d1 1\n")
     with pytest.raises(InputError, match="gzip data is damaged"):
@@ -116,7 +116,7 @@ def test_place_is_written_as_file_line_and_field() -> None:
     assert str(Place("-", 2)) == "standard input:2"
 
 
-def test_m3_complaint_is_one_line_whatever_the_value_holds() -> None:
+def test_complaint_is_one_line_whatever_the_value_holds() -> None:
     message = str(Place("f").error("'a\nb\r\t\x1b[31m\u2028\x85\ud800é🙂' is odd", "mend it"))
     assert message == "f: 'a\\nb\\r\\t\\x1b[31m\\u2028\\x85\\ud800é🙂' is odd; mend it"
     assert one_line("plain é") == "plain é"

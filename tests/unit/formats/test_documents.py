@@ -51,7 +51,7 @@ def test_json_lists_keep_their_order(tmp_path: Path) -> None:
     assert run.rankings() == {"q1": ["b", "c", "a"], "q2": ["z"]}
 
 
-def test_m3_empty_answer_is_an_answer_and_no_missing_query(tmp_path: Path) -> None:
+def test_empty_answer_is_an_answer_and_no_missing_query(tmp_path: Path) -> None:
     wanted: dict[str, list[str]] = {"q1": ["a"], "q2": []}
     lines = '{"query_id": "q1", "doc_id": "a", "score": 1}\n{"query_id": "q2"}\n'
     for path in (
@@ -139,7 +139,7 @@ def test_yaml_that_is_not_what_it_looks_like(text: str, named: str, tmp_path: Pa
     assert "quotes" in str(caught.value)
 
 
-def test_m3_json_constants_are_found_outside_texts() -> None:
+def test_json_constants_are_found_outside_texts() -> None:
     with pytest.raises(InputError, match=r"x:4: NaN is not a JSON number"):
         parse_json('{"NaN": "NaN",\n"a\\"": 1,\n"b":\nNaN}', Place("x"))
     with pytest.raises(InputError, match=r"x:9: Infinity is not a JSON number"):

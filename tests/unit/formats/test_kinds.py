@@ -70,6 +70,6 @@ def test_said_kind_is_used_by_the_readers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("function", [kind_of, kind_of_new])
-def test_m3_unknown_kind_names_the_nearest(function: Callable[[Path, str], str], tmp_path: Path) -> None:
+def test_unknown_kind_names_the_nearest(function: Callable[[Path, str], str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no format 'jsonlines'; use 'jsonl'"):
         function(tmp_path / "x", "jsonlines")

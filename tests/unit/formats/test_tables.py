@@ -74,7 +74,7 @@ def test_csv_quotes_hold_separators_quotes_and_line_breaks(tmp_path: Path) -> No
     assert read_qrels(path).to_dict() == {"a,b": {'say "hi"': 1}, "two\nlines": {"d's": 2}}
 
 
-def test_m3_csv_line_numbers_count_lines_inside_quotes(tmp_path: Path) -> None:
+def test_csv_line_numbers_count_lines_inside_quotes(tmp_path: Path) -> None:
     path = made(tmp_path / "j.csv", 'query_id,doc_id,grade\n"two\nlines",d1,1\n\nq2,d1,x\n')
     with pytest.raises(InputError, match=r"j\.csv:5: field 'grade': 'x'"):
         read_qrels(path)
@@ -95,7 +95,7 @@ def test_csv_gz_reads_like_csv(tmp_path: Path) -> None:
     assert read_run(path).to_dict() == {"q1": {"d1": 3.5}}
 
 
-def test_m3_judgment_given_twice_alike_is_counted_in_a_table(tmp_path: Path) -> None:
+def test_judgment_given_twice_alike_is_counted_in_a_table(tmp_path: Path) -> None:
     qrels = read_qrels(made(tmp_path / "j.csv", "qid,docid,grade\nq1,d1,1\nq1,d1,1\n"))
     assert qrels.repeated == 1
     assert len(qrels) == 1

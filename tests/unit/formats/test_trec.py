@@ -70,13 +70,13 @@ def test_runs_as_people_write_them(content: bytes, tmp_path: Path) -> None:
     assert not run.ordered
 
 
-def test_m3_run_file_is_ordered_by_score_then_document_id_descending(tmp_path: Path) -> None:
+def test_run_file_is_ordered_by_score_then_document_id_descending(tmp_path: Path) -> None:
     path = tmp_path / "r.run"
     path.write_text("q Q0 a 1 1 t\nq Q0 c 2 1 t\nq Q0 b 3 1 t\nq Q0 z 4 0 t\nq Q0 y 9 2 t\n")
     assert read_run(path).rankings() == {"q": ["y", "c", "b", "a", "z"]}
 
 
-def test_m3_repeated_document_is_kept_by_the_reader_and_counted_by_the_score(tmp_path: Path) -> None:
+def test_repeated_document_is_kept_by_the_reader_and_counted_by_the_score(tmp_path: Path) -> None:
     path = tmp_path / "r.run"
     path.write_text("q Q0 a 1 3 t\nq Q0 a 2 2 t\nq Q0 b 3 1 t\n")
     run = read_run(path)
@@ -86,7 +86,7 @@ def test_m3_repeated_document_is_kept_by_the_reader_and_counted_by_the_score(tmp
     assert scores["AP"] == 1.0
 
 
-def test_m3_judgment_given_twice_alike_is_counted(tmp_path: Path) -> None:
+def test_judgment_given_twice_alike_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "j.qrels"
     path.write_text("q 0 a 1\nq 0 a 1\nq 0 b 0\nq 0 a 1\n")
     qrels = read_qrels(path)

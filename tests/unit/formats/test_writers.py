@@ -88,7 +88,7 @@ def test_gz_ending_is_compressed_and_in_the_format_before_it(ending: str, tmp_pa
     assert again.read_bytes() == packed.read_bytes(), "the same judgments are the same bytes"
 
 
-def test_m3_parquet_is_not_packed_twice(tmp_path: Path) -> None:
+def test_parquet_is_not_packed_twice(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"j\.parquet\.gz: Parquet is compressed in itself; name the file without \.gz"):
         write_qrels(QRELS, tmp_path / "j.parquet.gz")
 
@@ -105,7 +105,7 @@ def test_empty_answers_and_unjudged_queries_are_written_where_the_format_can_say
 
 
 @pytest.mark.parametrize("kind", ["trec", "csv", "tsv", "parquet"])
-def test_m3_empty_answers_and_unjudged_queries_are_refused_elsewhere(kind: str, tmp_path: Path) -> None:
+def test_empty_answers_and_unjudged_queries_are_refused_elsewhere(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"x.{kind}"
     with pytest.raises(InputError, match=r"query 'q2' has no document.*write JSON, JSON lines or YAML"):
         write_run(Run.from_dict({"q1": {"a": 1.0}, "q2": {}}), path, kind=kind)
@@ -115,7 +115,7 @@ def test_m3_empty_answers_and_unjudged_queries_are_refused_elsewhere(kind: str, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_m3_repeated_documents_are_written_or_refused_but_not_dropped(kind: str, tmp_path: Path) -> None:
+def test_repeated_documents_are_written_or_refused_but_not_dropped(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"r.{kind}"
     ordered = Run.from_rankings({"q1": ["a", "b", "a"]})
     write_run(ordered, path, kind=kind)
@@ -137,7 +137,7 @@ def test_m3_repeated_documents_are_written_or_refused_but_not_dropped(kind: str,
         ("csv", "nul\0"),
     ],
 )
-def test_m3_ids_that_a_format_cannot_hold_are_refused_with_what_to_use(kind: str, odd: str, tmp_path: Path) -> None:
+def test_ids_that_a_format_cannot_hold_are_refused_with_what_to_use(kind: str, odd: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     for write, value in (
         (write_qrels, Qrels.of([(odd, "d", 1)])),
@@ -151,7 +151,7 @@ def test_m3_ids_that_a_format_cannot_hold_are_refused_with_what_to_use(kind: str
         assert not path.exists()
 
 
-def test_m3_run_name_with_a_blank_is_refused_in_trec(tmp_path: Path) -> None:
+def test_run_name_with_a_blank_is_refused_in_trec(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'my run' cannot stand in a TREC file"):
         write_run(Run.of([("q", "d", 1.0)], name="my run"), tmp_path / "r.run")
 
@@ -166,7 +166,7 @@ def test_trap_33_half_characters_are_refused_by_every_writer(kind: str, tmp_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_m3_a_folder_that_is_not_there_is_named(kind: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_named(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "x"
     with pytest.raises(InputError, match="cannot be written") as caught:
         write_qrels(QRELS, path, kind=kind)

@@ -1,4 +1,4 @@
-"""G-1: a record that cannot be understood is an error that names file, line or field, the value and the cure."""
+"""A record that cannot be understood is an error that names file, line or field, the value and the cure."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_g1_broken_record_names_file_place_value_and_cure(case: str, put: Put) -> None:
+def test_broken_record_names_file_place_value_and_cure(case: str, put: Put) -> None:
     name, content, told = BROKEN[case]
     path = put(name, content)
     with pytest.raises(InputError) as caught:
@@ -208,14 +208,14 @@ def test_g1_broken_record_names_file_place_value_and_cure(case: str, put: Put) -
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_g2_a_broken_file_is_a_report_not_an_exception(case: str, put: Put) -> None:
+def test_a_broken_file_is_a_report_not_an_exception(case: str, put: Put) -> None:
     name, content, told = BROKEN[case]
     report = validate_file(put(name, content))
     text = " ".join(f"{problem.place} {problem.message} {problem.cure}" for problem in report.errors)
     assert [part for part in told if part not in text] == []
 
 
-def test_g2_all_broken_records_of_a_file_are_reported_at_once(put: Put) -> None:
+def test_all_broken_records_of_a_file_are_reported_at_once(put: Put) -> None:
     lines = [
         GOLD,
         '{"id": "g2", "query": 7, "relevant_ids": []}\n',
@@ -228,7 +228,7 @@ def test_g2_all_broken_records_of_a_file_are_reported_at_once(put: Put) -> None:
     assert report.figures["queries"] == 1
 
 
-def test_g2_all_broken_judgments_of_a_yaml_file_are_reported_at_once(put: Put) -> None:
+def test_all_broken_judgments_of_a_yaml_file_are_reported_at_once(put: Put) -> None:
     path = put("a.yaml", YAML + "      - {doc_id: d2, grade: good}\n      - {grade: 1}\n      - {doc_id: d1, grade: 1}\n")
     unread = [problem for problem in validate_file(path).errors if problem.rule == "readable"]
     assert [problem.place.split(":")[-2] for problem in unread] == ["6", "7", "8"]
@@ -293,7 +293,7 @@ FOLDERS: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", FOLDERS)
-def test_g1_broken_folder_names_file_place_value_and_cure(case: str, put: Put, tmp_path: Path) -> None:
+def test_broken_folder_names_file_place_value_and_cure(case: str, put: Put, tmp_path: Path) -> None:
     files, told = FOLDERS[case]
     for name, content in files.items():
         put(f"set/{name}", content)
@@ -304,7 +304,7 @@ def test_g1_broken_folder_names_file_place_value_and_cure(case: str, put: Put, t
     assert str(tmp_path / "set") in message
 
 
-def test_g1_document_in_the_file_of_another_corpus_is_an_error(put: Put, tmp_path: Path) -> None:
+def test_document_in_the_file_of_another_corpus_is_an_error(put: Put, tmp_path: Path) -> None:
     manifest = {"format": "gold-jsonl", "corpus": {"law": "law.jsonl"}, "scope": "corpus"}
     put("set/golden.json", json.dumps(manifest))
     put("set/gold-set.jsonl", GOLD)
@@ -313,13 +313,13 @@ def test_g1_document_in_the_file_of_another_corpus_is_an_error(put: Put, tmp_pat
         load(tmp_path / "set")
 
 
-def test_g1_missing_file_names_the_nearest(put: Put, tmp_path: Path) -> None:
+def test_missing_file_names_the_nearest(put: Put, tmp_path: Path) -> None:
     put("inn.json", dataset())
     with pytest.raises(MissingInput, match=r"did you mean 'inn\.json'"):
         load(tmp_path / "in.json")
 
 
-def test_g3_documents_that_differ_from_the_declared_hash_are_an_error(put: Put) -> None:
+def test_documents_that_differ_from_the_declared_hash_are_an_error(put: Put) -> None:
     path = put("a.json", dataset(corpus_hash="0" * 64))
     with pytest.raises(InputError, match="declares corpus_hash '0000"):
         load(path)

@@ -1,4 +1,4 @@
-"""G-1: what each format means in the one model, and what it says when it cannot hold something."""
+"""What each format means in the one model, and what it says when it cannot hold something."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dataset(expected: dict[str, Any], **header: Any) -> str:
     return json.dumps({"id": "x", "version": "1.0.0", "entities": [entity], "queries": [query]} | header)
 
 
-def test_g1_golden_dataset_fills_the_model(put: Put) -> None:
+def test_golden_dataset_fills_the_model(put: Put) -> None:
     expected = {"relevant_entities": ["e1"], "top_1_chunk": "e1:chunk:0", "relevance_labels": {"e1": 3, "e2": 0}}
     golden = load(put("a.json", dataset(expected, licence="Apache-2.0")))
     assert golden.documents == (Document("e1", "C", "T", {"entity_type": "SIGNAL", "format": "JSON"}, ("a",)),)
@@ -45,13 +45,13 @@ def test_g1_golden_dataset_fills_the_model(put: Put) -> None:
     assert golden.metadata == {"licence": "Apache-2.0"}
 
 
-def test_g1_listed_entity_without_label_has_grade_3(put: Put) -> None:
+def test_listed_entity_without_label_has_grade_3(put: Put) -> None:
     golden = load(put("a.json", dataset({"relevant_entities": ["e1"], "relevance_labels": {"e2": 2}})))
     assert golden.qrels.to_dict() == {"q1": {"e1": 3, "e2": 2}}
     assert golden.relevance_threshold == 2
 
 
-def test_g1_listed_entity_with_low_label_keeps_it_and_is_a_validation_error(put: Put) -> None:
+def test_listed_entity_with_low_label_keeps_it_and_is_a_validation_error(put: Put) -> None:
     golden = load(put("a.json", dataset({"relevant_entities": ["e1"], "relevance_labels": {"e1": 1, "e2": 3}})))
     assert golden.qrels.to_dict() == {"q1": {"e1": 1, "e2": 3}}
     found = {problem.severity: problem for problem in validate(golden).problems if problem.rule == "consistent-lists"}
@@ -67,13 +67,13 @@ def test_g1_listed_entity_with_low_label_keeps_it_and_is_a_validation_error(put:
         {"relevant_entities": ["e2", "e1"], "top_1_chunk": "e2:chunk:1", "relevance_labels": {"e2": 3, "e1": 2}},
     ],
 )
-def test_g1_golden_dataset_comes_back_as_it_was_written_by_hand(put: Put, tmp_path: Path, expected: dict[str, Any]) -> None:
+def test_golden_dataset_comes_back_as_it_was_written_by_hand(put: Put, tmp_path: Path, expected: dict[str, Any]) -> None:
     source = put("a.json", dataset(expected, relevance_threshold=2))
     assert save(load(source), tmp_path / "b.json") == ()
     assert json.loads((tmp_path / "b.json").read_text())["queries"] == json.loads(source.read_text())["queries"]
 
 
-def test_g1_test_set_reads_ids_dates_and_bare_lists(put: Put) -> None:
+def test_test_set_reads_ids_dates_and_bare_lists(put: Put) -> None:
     golden = load(
         put(
             "a.yaml",
@@ -84,7 +84,7 @@ def test_g1_test_set_reads_ids_dates_and_bare_lists(put: Put) -> None:
     assert (golden.id, golden.profile) == ("a", "test-set")
 
 
-def test_g1_gold_jsonl_reads_both_spellings_and_who_vouches(put: Put) -> None:
+def test_gold_jsonl_reads_both_spellings_and_who_vouches(put: Put) -> None:
     path = put(
         "a.jsonl",
         lines(
@@ -106,7 +106,7 @@ def test_g1_gold_jsonl_reads_both_spellings_and_who_vouches(put: Put) -> None:
     assert not golden.provisional
 
 
-def test_g1_gold_jsonl_folder_marks_documents_with_their_corpus(put: Put, tmp_path: Path) -> None:
+def test_gold_jsonl_folder_marks_documents_with_their_corpus(put: Put, tmp_path: Path) -> None:
     put(
         "s/golden.json",
         json.dumps(
@@ -149,7 +149,7 @@ def memory_folder(put: Put) -> None:
     put("m/queries.jsonl", lines(row | {"expected_irrelevant": ["decision/no-orm.json"]}))
 
 
-def test_g1_memory_bench_reads_memories_by_category_and_paths_by_stem(put: Put, tmp_path: Path) -> None:
+def test_memory_bench_reads_memories_by_category_and_paths_by_stem(put: Put, tmp_path: Path) -> None:
     memory_folder(put)
     golden = load(tmp_path / "m")
     redis = next(document for document in golden.documents if document.doc_id == "use-redis")
@@ -159,7 +159,7 @@ def test_g1_memory_bench_reads_memories_by_category_and_paths_by_stem(put: Put, 
     assert golden.queries[0].metadata == {"transcript_context": ["cache"]}
 
 
-def test_g1_memory_bench_writes_the_memory_files_back(put: Put, tmp_path: Path) -> None:
+def test_memory_bench_writes_the_memory_files_back(put: Put, tmp_path: Path) -> None:
     memory_folder(put)
     assert save(load(tmp_path / "m"), tmp_path / "n", format="memory-bench") == ()
     assert json.loads((tmp_path / "n/memories/decision/use-redis.json").read_text()) == MEMORY
@@ -180,7 +180,7 @@ def test_memory_bench_reads_a_memory_folder_in_use_with_its_settings_and_caches(
     assert [judgment.doc_id for judgment in golden.judgments] == ["use-redis", "use-redis", "no-orm", "use-redis"]
 
 
-def test_g1_memory_bench_queries_without_ids_are_numbered(put: Put) -> None:
+def test_memory_bench_queries_without_ids_are_numbered(put: Put) -> None:
     path = put("a.jsonl", lines({"query": "a", "expected_relevant": ["x.json"]}, {"query": "b", "expected_relevant": []}))
     assert [query.query_id for query in load(path).queries] == ["q001", "q002"]
 
@@ -232,7 +232,7 @@ the group.
         ("topics.tsv", "301\ta b\r\n", Query("301", "a b")),
     ],
 )
-def test_g1_trec_topics_in_three_forms(put: Put, tmp_path: Path, name: str, topics: str, query: Query) -> None:
+def test_trec_topics_in_three_forms(put: Put, tmp_path: Path, name: str, topics: str, query: Query) -> None:
     put(f"t/{name}", topics)
     put("t/qrels.txt", "301 0 d1 2\n301 0 d2 0\n")
     golden = load(tmp_path / "t")
@@ -241,13 +241,13 @@ def test_g1_trec_topics_in_three_forms(put: Put, tmp_path: Path, name: str, topi
 
 
 @pytest.mark.parametrize("content", ["q1 0 d1 1\n", "query-id\tcorpus-id\tscore\nq1\td1\t1\n"])
-def test_g1_lone_qrels_file_has_queries_without_text(put: Put, content: str) -> None:
+def test_lone_qrels_file_has_queries_without_text(put: Put, content: str) -> None:
     golden = load(put("a.tsv" if "\t" in content else "a.txt", content))
     assert golden.queries == (Query("q1", ""),)
     assert any(problem.message == "the query has no text" for problem in validate(golden).errors)
 
 
-def test_g1_dict_of_dict_keeps_queries_without_judgments(put: Put) -> None:
+def test_dict_of_dict_keeps_queries_without_judgments(put: Put) -> None:
     golden = load(put("a.json", '{"q1": {"d1": 2}, "q2": {}}'))
     assert golden.qrels.to_dict() == {"q1": {"d1": 2}, "q2": {}}
 
@@ -257,7 +257,7 @@ def test_queries_of_several_words_are_their_own_texts_in_a_dict_of_dicts(put: Pu
     assert [query.text for query in golden.queries] == ["late checkout", "pool"]
 
 
-def test_g1_ragas_rows_of_both_generations(put: Put) -> None:
+def test_ragas_rows_of_both_generations(put: Put) -> None:
     new = {"user_input": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["y"], "reference": "r"}
     old = {"question": "b", "contexts": ["x"], "answer": "z", "ground_truth": "g"}
     golden = load(put("a.json", json.dumps([new, old])))
@@ -268,7 +268,7 @@ def test_g1_ragas_rows_of_both_generations(put: Put) -> None:
     assert golden.queries[1].metadata == {"answer": "z", "ground_truth": "g", "retrieved": [x]}
 
 
-def test_g1_ragas_ids_are_used_where_given(put: Put) -> None:
+def test_ragas_ids_are_used_where_given(put: Put) -> None:
     row = {"user_input": "a", "reference_contexts": ["x"], "reference_context_ids": [5], "retrieved_context_ids": ["7"]}
     golden = load(put("a.jsonl", lines(row)))
     assert golden.documents == (Document("5", "x"),)
@@ -297,7 +297,7 @@ SPANS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("form", SPANS)
-def test_g1_openinference_spans_of_three_exporters(put: Put, form: str) -> None:
+def test_openinference_spans_of_three_exporters(put: Put, form: str) -> None:
     note = {"name": "relevance", "document_position": 0, "label": "relevant", "annotator_kind": "HUMAN"}
     golden = load(put("a.jsonl", lines(SPANS[form] | {"context": {"span_id": "s-1"}, "annotations": [note]})))
     assert golden.queries == (Query("s-1", "a", {"retrieved": ["d1"]}),)
@@ -305,7 +305,7 @@ def test_g1_openinference_spans_of_three_exporters(put: Put, form: str) -> None:
     assert golden.judgments == (Judgment("s-1", "d1", 1, "human"),)
 
 
-def test_g1_openinference_metadata_and_other_spans(put: Put) -> None:
+def test_openinference_metadata_and_other_spans(put: Put) -> None:
     entry = {"document.id": "d1", "document.metadata": '{"page": 4, "title": "T", "relevance": 2}'}
     span = {"attributes": {"openinference.span.kind": "RETRIEVER", "input.value": "a", "retrieval.documents": [entry]}}
     other = {"attributes": {"openinference.span.kind": "LLM", "input.value": "a"}}
@@ -315,7 +315,7 @@ def test_g1_openinference_metadata_and_other_spans(put: Put) -> None:
     assert golden.metadata == {"spans_of_other_kinds": 1}
 
 
-def test_g1_table_columns_belong_to_the_query_or_to_the_judgment(put: Put) -> None:
+def test_table_columns_belong_to_the_query_or_to_the_judgment(put: Put) -> None:
     path = put(
         "a.csv",
         "query_id,query_text,doc_id,grade,source,topic,seconds,negative,doc_text\n"
@@ -330,7 +330,7 @@ def test_g1_table_columns_belong_to_the_query_or_to_the_judgment(put: Put) -> No
     assert golden.documents == (Document("d1", "one"),)
 
 
-def test_g1_parquet_keeps_types(tmp_path: Path, golden: GoldenSet) -> None:
+def test_parquet_keeps_types(tmp_path: Path, golden: GoldenSet) -> None:
     timed = replace(
         golden,
         judgments=tuple(replace(j, metadata={"seconds": n, "sure": n > 1}) for n, j in enumerate(golden.judgments)),
@@ -342,7 +342,7 @@ def test_g1_parquet_keeps_types(tmp_path: Path, golden: GoldenSet) -> None:
 
 
 @pytest.mark.parametrize("name", ["golden-dataset", "test-set", "agent-memory"])
-def test_g1_rich_formats_lose_nothing(name: str, golden: GoldenSet, tmp_path: Path) -> None:
+def test_rich_formats_lose_nothing(name: str, golden: GoldenSet, tmp_path: Path) -> None:
     path = tmp_path / f"inn{format_named(name).suffixes[0]}"
     assert save(golden, path, format=name) == ()
     assert read(path) == golden
@@ -367,19 +367,19 @@ def test_g1_rich_formats_lose_nothing(name: str, golden: GoldenSet, tmp_path: Pa
         ("ragas", ["grade of 2 judgments", "2 judgments", "title of 2 documents"]),
     ],
 )
-def test_g1_writer_says_what_it_lost(name: str, told: list[str], golden: GoldenSet, tmp_path: Path) -> None:
+def test_writer_says_what_it_lost(name: str, told: list[str], golden: GoldenSet, tmp_path: Path) -> None:
     lost = save(golden, tmp_path / f"out{format_named(name).suffixes[0]}", format=name)
     assert [part for part in told if not any(part in line for line in lost)] == [], lost
 
 
-def test_g1_source_that_all_judgments_share_survives_in_the_manifest(golden: GoldenSet, tmp_path: Path) -> None:
+def test_source_that_all_judgments_share_survives_in_the_manifest(golden: GoldenSet, tmp_path: Path) -> None:
     same = replace(golden, judgments=tuple(Judgment(j.query_id, j.doc_id, j.grade, "chair") for j in golden.judgments))
     assert save(same, tmp_path / "b", format="beir") == ()
     assert not load(tmp_path / "b").provisional
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_g1_every_written_file_is_recognised_as_what_it_is(name: str, golden: GoldenSet, tmp_path: Path) -> None:
+def test_every_written_file_is_recognised_as_what_it_is(name: str, golden: GoldenSet, tmp_path: Path) -> None:
     for suffix in FORMATS[name].suffixes:
         path = tmp_path / f"out{suffix}"
         save(golden, path, format=name, overwrite=True)
@@ -387,7 +387,7 @@ def test_g1_every_written_file_is_recognised_as_what_it_is(name: str, golden: Go
         path.rename(tmp_path / f"done-{suffix}")
 
 
-def test_g1_set_that_a_format_cannot_express_is_refused_and_nothing_written(golden: GoldenSet, tmp_path: Path) -> None:
+def test_set_that_a_format_cannot_express_is_refused_and_nothing_written(golden: GoldenSet, tmp_path: Path) -> None:
     spaced = replace(golden, queries=(Query("q 1", "a"),), judgments=(Judgment("q 1", "d", 1),))
     with pytest.raises(InputError, match="id 'q 1' cannot stand in a TREC file"):
         save(spaced, tmp_path / "t", format="trec")
@@ -400,7 +400,7 @@ def test_g1_set_that_a_format_cannot_express_is_refused_and_nothing_written(gold
     assert list(tmp_path.iterdir()) == []
 
 
-def test_g1_existing_target_is_kept_unless_told(golden: GoldenSet, tmp_path: Path) -> None:
+def test_existing_target_is_kept_unless_told(golden: GoldenSet, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     save(golden, path)
     with pytest.raises(InputError, match="exists already"):
@@ -409,7 +409,7 @@ def test_g1_existing_target_is_kept_unless_told(golden: GoldenSet, tmp_path: Pat
     assert load(path).version == "2.0.0"
 
 
-def test_g1_overwriting_a_folder_leaves_no_stale_memory_and_keeps_foreign_files(put: Put, tmp_path: Path) -> None:
+def test_overwriting_a_folder_leaves_no_stale_memory_and_keeps_foreign_files(put: Put, tmp_path: Path) -> None:
     memory_folder(put)
     put("m/README.md", "mine")
     golden = load(tmp_path / "m")
@@ -419,7 +419,7 @@ def test_g1_overwriting_a_folder_leaves_no_stale_memory_and_keeps_foreign_files(
     assert (tmp_path / "m/README.md").read_text() == "mine"
 
 
-def test_g1_unknown_format_and_wrong_ending_name_the_legal_ones(golden: GoldenSet, tmp_path: Path) -> None:
+def test_unknown_format_and_wrong_ending_name_the_legal_ones(golden: GoldenSet, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no golden-set format 'bier'; choose 'beir'"):
         save(golden, tmp_path / "x", format="bier")
     with pytest.raises(InputError, match=r"written with '\.json'"):
@@ -428,12 +428,12 @@ def test_g1_unknown_format_and_wrong_ending_name_the_legal_ones(golden: GoldenSe
         save(golden, tmp_path / "x.jsonl")
 
 
-def test_g1_convert_takes_shipped_names(tmp_path: Path) -> None:
+def test_convert_takes_shipped_names(tmp_path: Path) -> None:
     assert save(load("clinical"), tmp_path / "c.json") == ()
     assert load(tmp_path / "c.json").qrels.to_dict() == load("clinical").qrels.to_dict()
 
 
-def test_g3_written_files_are_utf8_with_unix_lines(golden: GoldenSet, tmp_path: Path) -> None:
+def test_written_files_are_utf8_with_unix_lines(golden: GoldenSet, tmp_path: Path) -> None:
     save(replace(golden, description="café"), tmp_path / "a.json")
     content = (tmp_path / "a.json").read_bytes()
     assert "café".encode() in content

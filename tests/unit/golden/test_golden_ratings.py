@@ -1,4 +1,4 @@
-"""G-8: what several raters said becomes one grade by a named rule, and their agreement a coefficient."""
+"""What several raters said becomes one grade by a named rule, and their agreement a coefficient."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def said(*grades: int, query: str = "q", doc: str = "d") -> list[Rating]:
         ("newest", (3, 2, 0), 0),
     ],
 )
-def test_g8_the_rule_decides(rule, grades, result) -> None:
+def test_the_rule_decides(rule, grades, result) -> None:
     assert settle(said(*grades), rule=rule) == {("q", "d"): result}
 
 
-def test_g8_of_one_raters_ratings_the_newest_counts_wherever_it_stands() -> None:
+def test_of_one_raters_ratings_the_newest_counts_wherever_it_stands() -> None:
     later, earlier = Rating("q", "d", "ada", 0, "2026-01-02"), Rating("q", "d", "ada", 3, "2026-01-01")
     assert settle([later, earlier], rule="max") == {("q", "d"): 0}
 
 
-def test_g8_adjudication_settles_disputes_only_by_the_adjudicator() -> None:
+def test_adjudication_settles_disputes_only_by_the_adjudicator() -> None:
     agreed, disputed = said(2, 2, query="q1"), said(0, 3, query="q2")
     with pytest.raises(CannotDecide, match="q2 / d"):
         settle([*agreed, *disputed], rule="adjudicated", adjudicator="chair")
@@ -47,7 +47,7 @@ def test_a_rule_that_cannot_work_is_named(options, says) -> None:
         settle(said(1, 2), **options)
 
 
-def test_g8_two_raters_get_kappa_and_three_alpha() -> None:
+def test_two_raters_get_kappa_and_three_alpha() -> None:
     two = [*said(3, 3, query="a"), *said(0, 0, query="b"), *said(0, 3, query="c"), *said(3, 0, query="e")]
     assert agreement(two).name == "Cohen's kappa"
     assert agreement(two).coefficient == 0.0
@@ -58,7 +58,7 @@ def test_g8_two_raters_get_kappa_and_three_alpha() -> None:
         agreement(said(3))
 
 
-def test_g8_spellings_of_one_name_are_one_rater_whose_newest_grade_counts() -> None:
+def test_spellings_of_one_name_are_one_rater_whose_newest_grade_counts() -> None:
     twice = [Rating("q", "d", "Ada", 3, "2026-01-01"), Rating("q", "d", " ada ", 0, "2026-01-02")]
     assert settle(twice, rule="max") == {("q", "d"): 0}
     assert disputes(twice) == ()
@@ -66,7 +66,7 @@ def test_g8_spellings_of_one_name_are_one_rater_whose_newest_grade_counts() -> N
         agreement(twice)
 
 
-def test_g8_disputes_are_listed_with_the_widest_gap_first() -> None:
+def test_disputes_are_listed_with_the_widest_gap_first() -> None:
     found = disputes([*said(2, 3, query="narrow"), *said(0, 3, query="wide"), *said(1, 1, query="none")])
     assert [(dispute.query_id, dict(dispute.grades)) for dispute in found] == [
         ("wide", {"r0": 0, "r1": 3}),

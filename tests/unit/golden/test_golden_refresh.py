@@ -1,4 +1,4 @@
-"""G-6: from logged searches to the next version of a golden set, gated by the agreement of its reviewers."""
+"""From logged searches to the next version of a golden set, gated by the agreement of its reviewers."""
 
 from __future__ import annotations
 
@@ -138,41 +138,41 @@ class TestChoosing:
 
 
 class TestProposal:
-    def test_g6_twenty_new_over_all_intents_and_twenty_to_go(self) -> None:
+    def test_twenty_new_over_all_intents_and_twenty_to_go(self) -> None:
         made = propose(inn(), questions(log(150)))
         assert len({query.query_id for query in made.new}) == 20
         assert {query.metadata["intent"] for query in made.new} == {f"intent{n}" for n in range(4)}
         assert len(made.retire) == 20
 
-    def test_g6_confirmed_and_negative_queries_are_never_named(self) -> None:
+    def test_confirmed_and_negative_queries_are_never_named(self) -> None:
         golden = inn(provisional=12)
         golden = replace(golden, queries=(replace(golden.queries[0], negative=True), *golden.queries[1:]))
         golden = replace(golden, queries=(*golden.queries, Query("whole", "vouched for as a whole", {"source": "chair"})))
         assert set(propose(golden, questions(log(150))).retire) == {f"q{n:02}" for n in range(1, 12)}
 
-    def test_g6_those_go_first_that_nobody_asks(self) -> None:
+    def test_those_go_first_that_nobody_asks(self) -> None:
         golden = replace(inn(), queries=(Query("asked", "who may book our pool at night"), *inn().queries))
         assert "asked" not in propose(golden, questions(log(150)), count=20).retire
         assert "asked" in propose(golden, questions(log(150)), count=50).retire
 
-    def test_g6_a_query_that_is_asked_goes_after_one_that_only_shares_words_with_everything(self) -> None:
+    def test_a_query_that_is_asked_goes_after_one_that_only_shares_words_with_everything(self) -> None:
         asked = questions([Asks("how many keys")] * 3 + [Asks(f"late checkout fee {n}") for n in range(40)])
         golden = replace(inn(), queries=(Query("asked", "How many keys?"), Query("unasked", "late checkout fee waiver")))
         golden = replace(golden, judgments=())
         assert propose(golden, asked, count=2).retire == ("unasked", "asked")
 
-    def test_g6_questions_that_cannot_be_judged_still_count_as_asked(self) -> None:
+    def test_questions_that_cannot_be_judged_still_count_as_asked(self) -> None:
         asked = questions([Asks("old question 0 about matter0", result_ids=())] * 5 + [Asks("sauna")])
         made = propose(inn(provisional=2), asked, count=1, fit=lambda question: bool(question.shown))
         assert ([query.text for query in made.new], made.retire) == (["sauna"], ("q01",))
 
-    def test_g6_what_left_with_an_earlier_version_comes_back_only_if_somebody_asks_again(self) -> None:
+    def test_what_left_with_an_earlier_version_comes_back_only_if_somebody_asks_again(self) -> None:
         asked = questions([Asks("towels in the sauna", created_at="2026-11-01T00:00:00Z"), Asks("pool")])
         for left, proposed in (("2026-11-02T00:00:00Z", {"pool"}), ("2026-10-31T00:00:00Z", {"pool", "towels in the sauna"})):
             made = propose(inn(), asked, left={"Towels in the sauna?": left})
             assert {query.text for query in made.new} == proposed
 
-    def test_g6_what_the_set_asks_already_is_not_proposed(self) -> None:
+    def test_what_the_set_asks_already_is_not_proposed(self) -> None:
         asked = questions([Asks("Old question 3, about matter3!"), Asks("sauna")])
         assert [query.text for query in propose(inn(), asked).new] == ["sauna"]
 
@@ -182,7 +182,7 @@ class TestProposal:
 
 
 class TestRefreshing:
-    def test_g6_replaces_twenty_and_becomes_the_next_version(self) -> None:
+    def test_replaces_twenty_and_becomes_the_next_version(self) -> None:
         golden = inn()
         made = propose(golden, questions(log(150)))
         found = refresh(golden, made.new, made.retire, rated(made.new, *AGREED))
@@ -197,7 +197,7 @@ class TestRefreshing:
         assert (judged.source, judged.metadata["annotator"]) == ("manual", "ada + ben")
         assert not found.golden.provisional
 
-    def test_g6_refuses_at_exactly_point_six_and_lists_the_disagreements(self) -> None:
+    def test_refuses_at_exactly_point_six_and_lists_the_disagreements(self) -> None:
         new = tuple(Query(f"live-{n}", f"question {n}") for n in range(5))
         # 4 of 5 agree where chance alone agrees in half of the cases: 1 - 0.2 / 0.5 = 0.6.
         at_limit = rated(new, (3, 3), (0, 0), (3, 3), (0, 0), (3, 0), (3, 3), (0, 0), (3, 3), (0, 0), (0, 3))
@@ -209,44 +209,44 @@ class TestRefreshing:
         assert refresh(inn(), new, (), at_limit, minimum=0.59).golden is not None
 
     @pytest.mark.parametrize("agreeing", range(1, 24))
-    def test_g6_no_rounding_lets_a_coefficient_of_the_limit_pass(self, agreeing) -> None:
+    def test_no_rounding_lets_a_coefficient_of_the_limit_pass(self, agreeing) -> None:
         # n agreeing pairs of each of two grades and m crossed ones: kappa = (n - m) / (n + m), which is 0.6 at n = 4 m.
         new = tuple(Query(f"live-{n}", f"question {n}") for n in range(5 * agreeing))
         grades = [(3, 3), (0, 0)] * (4 * agreeing) + [(3, 0), (0, 3)] * agreeing
         assert refresh(inn(), new, (), rated(new, *grades)).golden is None
 
-    def test_g6_an_undefined_agreement_refuses(self) -> None:
+    def test_an_undefined_agreement_refuses(self) -> None:
         new = (Query("live-1", "question"),)
         found = refresh(inn(), new, (), rated(new, (3, 3)))
         assert found.golden is None
         assert "one and the same grade" in found.refused
 
-    def test_g6_three_raters_are_measured_by_alpha(self) -> None:
+    def test_three_raters_are_measured_by_alpha(self) -> None:
         new = propose(inn(), questions(log(150))).new
         ratings = rated(new, (3, 3, 3), (0, 0, 0), raters=("ada", "ben", "cy"))
         assert "alpha" in refresh(inn(), new, (), ratings).agreement.name
         apart = rated(new, (3, 0, 1), (0, 3, 2), raters=("ada", "ben", "cy"))
         assert refresh(inn(), new, (), apart).golden is None
 
-    def test_g6_one_reviewer_is_not_enough(self) -> None:
+    def test_one_reviewer_is_not_enough(self) -> None:
         new = (Query("live-1", "question"),)
         with pytest.raises(CannotDecide, match="two raters"):
             refresh(inn(), new, (), [Rating("live-1", "d1", "ada", 3)])
 
-    def test_g6_one_person_under_two_spellings_is_one_reviewer(self) -> None:
+    def test_one_person_under_two_spellings_is_one_reviewer(self) -> None:
         new = (Query("live-1", "question"), Query("live-2", "another"))
         for raters in (("ada", "Ada"), ("ada b", " ADA\u00a0 B"), ("ada", "\uff41da\u200b")):
             with pytest.raises(CannotDecide, match="two raters"):
                 refresh(inn(), new, (), rated(new, *AGREED, raters=raters))
 
-    def test_g6_an_adjudicator_is_known_in_any_spelling(self) -> None:
+    def test_an_adjudicator_is_known_in_any_spelling(self) -> None:
         new = tuple(Query(f"live-{n}", f"question {n}") for n in range(4))
         ratings = [*rated(new, *AGREED), Rating("live-0", "d1", "Chair", 0, "2026-11-16T00:00:00Z")]
         found = refresh(inn(), new, (), ratings, rule="adjudicated", adjudicator="chair")
         assert found.agreement.raters == 2
         assert found.left_out == ("live-0",)
 
-    def test_g6_confirmed_rows_stay_even_where_they_are_named(self) -> None:
+    def test_confirmed_rows_stay_even_where_they_are_named(self) -> None:
         golden = inn(provisional=5, confirmed=45)
         made = propose(golden, questions(log(150)))
         found = refresh(golden, made.new, [query.query_id for query in golden.queries], rated(made.new, *AGREED))
@@ -256,7 +256,7 @@ class TestRefreshing:
         assert kept <= {(j.query_id, j.doc_id, j.grade, j.source) for j in found.golden.judgments}
         assert len(found.golden.queries) == 45 + 20
 
-    def test_g6_a_second_application_changes_nothing(self) -> None:
+    def test_a_second_application_changes_nothing(self) -> None:
         golden = inn()
         made = propose(golden, questions(log(150)))
         ratings = rated(made.new, *AGREED)
@@ -267,7 +267,7 @@ class TestRefreshing:
         assert (again.added, again.retired) == ((), ())
         assert refresh(golden, made.new, made.retire, ratings[::-1]).golden == first
 
-    def test_g6_no_more_go_than_come(self) -> None:
+    def test_no_more_go_than_come(self) -> None:
         golden = inn()
         made = propose(golden, questions(log(150)))
         hopeless = {query.query_id for query in made.new[:3]}
@@ -276,7 +276,7 @@ class TestRefreshing:
         assert set(found.left_out) == hopeless | {made.new[3].query_id}
         assert (len(found.added), len(found.retired)) == (16, 16)
 
-    def test_g6_an_adjudicator_settles_without_being_a_rater(self) -> None:
+    def test_an_adjudicator_settles_without_being_a_rater(self) -> None:
         new = tuple(Query(f"live-{n}", f"question {n}") for n in range(10))
         ratings = [
             *rated(new, *[(3, 3), (0, 0)] * 9, (3, 1), (0, 0)),
@@ -287,7 +287,7 @@ class TestRefreshing:
         assert found.golden is not None
         assert next(j.grade for j in found.golden.judgments if (j.query_id, j.doc_id) == ("live-9", "d1")) == 2
 
-    def test_g6_the_first_harvest_is_version_one(self) -> None:
+    def test_the_first_harvest_is_version_one(self) -> None:
         empty = replace(inn(), version="0.0.0", queries=(), judgments=())
         made = propose(empty, questions(log(150)), count=50)
         found = refresh(empty, made.new, made.retire, rated(made.new, *AGREED))
@@ -297,7 +297,7 @@ class TestRefreshing:
 
 class TestStanding:
     @pytest.mark.parametrize(("made", "warns"), [("2026-08-18", False), ("2026-08-17", True), (None, True)])
-    def test_g6_a_warning_comes_after_ninety_days(self, made, warns) -> None:
+    def test_a_warning_comes_after_ninety_days(self, made, warns) -> None:
         assert (age_warning(replace(inn(), created_at=made), NOW) is not None) == warns
 
     def test_an_unknown_age_is_none_and_a_wrong_date_an_error(self) -> None:
@@ -305,7 +305,7 @@ class TestStanding:
         with pytest.raises(InputError, match="'last spring'"):
             age_in_days(replace(inn(), created_at="last spring"), NOW)
 
-    def test_g6_the_share_of_traffic_counts_searches_not_questions(self) -> None:
+    def test_the_share_of_traffic_counts_searches_not_questions(self) -> None:
         golden = replace(inn(), queries=(Query("q", "late checkout fee"),))
         asked = questions([Asks("late checkout fee?")] * 6 + [Asks("late checkout price")] * 2 + [Asks("sauna")] * 2)
         found = coverage(golden, asked)

@@ -1,4 +1,4 @@
-"""G-10: the shipped sets pass validation and hold what the requirement counts."""
+"""The shipped sets pass validation and hold what the requirement counts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def by(name: str, field: str) -> Counter[object]:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_g10_shipped_set_passes_validation(name: str) -> None:
+def test_shipped_set_passes_validation(name: str) -> None:
     report = validate_file(name)
     assert [str(problem) for problem in report.problems] == []
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_g10_queries_are_not_copied_from_their_documents(name: str) -> None:
+def test_queries_are_not_copied_from_their_documents(name: str) -> None:
     assert summarise(get(name)).copied == ()
 
 
-def test_g10_hotel() -> None:
+def test_hotel() -> None:
     golden = get("hotel")
     assert len(golden.documents) >= 60
     assert len(golden.queries) >= 60
@@ -47,11 +47,11 @@ def test_g10_hotel() -> None:
     assert figures["p5_reachable"] >= 0.60
 
 
-def test_g10_clinical() -> None:
+def test_clinical() -> None:
     assert by("clinical", "query_type") == {"exact_term": 20, "paraphrase": 15, "complex_clinical": 15}
 
 
-def test_g10_memory_bench() -> None:
+def test_memory_bench() -> None:
     golden = get("memory-bench")
     counts = by("memory-bench", "dimension")
     assert len(golden.documents) >= 28
@@ -66,7 +66,7 @@ def test_g10_memory_bench() -> None:
     assert sum(query.negative for query in golden.queries) >= 6
 
 
-def test_g10_agent_280() -> None:
+def test_agent_280() -> None:
     assert by("agent-280", "category") == {
         "trigger-match": 30, "semantic-search": 50, "causal-query": 25, "cross-folder": 25,
         "intent-specific": 105, "cold-start": 15, "multi-concept": 20, "edge-case": 10,
@@ -76,7 +76,7 @@ def test_g10_agent_280() -> None:
     assert len(specific) == 7
 
 
-def test_g10_precedents() -> None:
+def test_precedents() -> None:
     counts = by("precedents", "corpus")
     assert counts["internal_decisions"] >= 54
     assert counts["precedent_library"] >= 23

@@ -1,4 +1,4 @@
-"""G-2: every rule catches what it is for, all problems come at once, and a sound set has none."""
+"""Every rule catches what it is for, all problems come at once, and a sound set has none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def judge(golden: GoldenSet, *judgments: Judgment) -> GoldenSet:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_g2_sound_set_has_no_problem_in_any_profile(sound: Sound, profile: str) -> None:
+def test_sound_set_has_no_problem_in_any_profile(sound: Sound, profile: str) -> None:
     report = validate(sound(profile=profile))
     assert report.problems == ()
     assert report.ok
@@ -41,7 +41,7 @@ def test_g2_sound_set_has_no_problem_in_any_profile(sound: Sound, profile: str) 
     report.require()
 
 
-def test_g2_all_problems_are_listed_at_once(sound: Sound) -> None:
+def test_all_problems_are_listed_at_once(sound: Sound) -> None:
     broken = judge(ask(sound(version="one"), Query("q0", ""), Query("qx", "nothing for me here")), Judgment("q1", "gone", 9))
     rules = {problem.rule for problem in validate(broken).problems}
     assert rules == {
@@ -56,7 +56,7 @@ def test_g2_all_problems_are_listed_at_once(sound: Sound) -> None:
         validate(broken).require()
 
 
-def test_g2_report_names_the_rules_of_the_profile(sound: Sound) -> None:
+def test_report_names_the_rules_of_the_profile(sound: Sound) -> None:
     general, memory = validate(sound()), validate(sound(profile="memory"))
     assert "minimum-documents" in general.rules
     assert "minimum-documents" not in memory.rules
@@ -66,13 +66,13 @@ def test_g2_report_names_the_rules_of_the_profile(sound: Sound) -> None:
     }
 
 
-def test_g2_unknown_profile_is_an_error_and_gets_every_rule(sound: Sound) -> None:
+def test_unknown_profile_is_an_error_and_gets_every_rule(sound: Sound) -> None:
     report = validate(sound(profile="generl"))
     assert [(p.rule, p.cure) for p in report.errors] == [("known-profile", "write 'general'")]
     assert "covered-kinds" in report.rules
 
 
-def test_g2_required_fields(sound: Sound) -> None:
+def test_required_fields(sound: Sound) -> None:
     assert found(ask(sound(), Query("q99", " ")), "required-fields") == ["q99: the query has no text"]
     assert found(sound(id=" "), "required-fields") == [": the set has no id"]
     empty = replace(sound(), documents=(*sound().documents, Document("blank", "", "")))
@@ -80,19 +80,19 @@ def test_g2_required_fields(sound: Sound) -> None:
     assert found(replace(sound(), queries=()), "required-fields") == [": the set has no query"]
 
 
-def test_g2_unique_ids(sound: Sound) -> None:
+def test_unique_ids(sound: Sound) -> None:
     golden = sound()
     assert found(ask(golden, Query("q3", "something else entirely")), "unique-ids") == ["q3: the query id is given twice"]
     twice = replace(golden, documents=(*golden.documents, golden.documents[4]))
     assert found(twice, "unique-ids") == ["d4: the document id is given twice"]
 
 
-def test_g2_two_labels_for_one_pair_are_an_error(sound: Sound) -> None:
+def test_two_labels_for_one_pair_are_an_error(sound: Sound) -> None:
     assert found(judge(sound(), Judgment("q0", "d0", 1)), "unique-ids") == ["q0: document 'd0' is judged 2 times, as 1 and 3"]
 
 
 @pytest.mark.parametrize("grade", [-1, 4])
-def test_g2_grade_outside_the_scale_is_an_error(sound: Sound, grade: int) -> None:
+def test_grade_outside_the_scale_is_an_error(sound: Sound, grade: int) -> None:
     assert found(judge(sound(), Judgment("q0", "d40", grade)), "grades-in-scale") == [
         f"q0: grade {grade} of document 'd40' is outside 0 to 3"
     ]
@@ -100,28 +100,28 @@ def test_g2_grade_outside_the_scale_is_an_error(sound: Sound, grade: int) -> Non
 
 
 @pytest.mark.parametrize("threshold", [0, 4])
-def test_g2_threshold_must_divide_the_scale(sound: Sound, threshold: int) -> None:
+def test_threshold_must_divide_the_scale(sound: Sound, threshold: int) -> None:
     assert len(found(sound(relevance_threshold=threshold), "grades-in-scale")) == 1
 
 
-def test_g2_query_without_relevant_document_is_an_error_unless_negative(sound: Sound) -> None:
+def test_query_without_relevant_document_is_an_error_unless_negative(sound: Sound) -> None:
     lonely = Query("qx", "weather on the moon")
     assert found(ask(sound(), lonely), "has-relevant") == ["qx: no document is relevant to the query"]
     assert found(ask(sound(), replace(lonely, negative=True)), "has-relevant") == []
 
 
-def test_g2_only_grades_below_the_threshold_is_a_warning(sound: Sound) -> None:
+def test_only_grades_below_the_threshold_is_a_warning(sound: Sound) -> None:
     weak = judge(ask(sound(), Query("qx", "weather on the moon")), Judgment("qx", "d1", 1))
     assert found(weak, "has-relevant") == []
     assert "best grade is 1, below the threshold 2" in found(weak, "has-relevant", "warning")[0]
 
 
-def test_g2_negative_query_with_a_relevant_document_is_an_error(sound: Sound) -> None:
+def test_negative_query_with_a_relevant_document_is_an_error(sound: Sound) -> None:
     wrong = judge(ask(sound(), Query("qx", "weather on the moon", negative=True)), Judgment("qx", "d1", 3))
     assert found(wrong, "has-relevant") == ["qx: the query is negative, but has a document of grade 3"]
 
 
-def test_g2_judged_document_missing_from_corpus_is_an_error(sound: Sound) -> None:
+def test_judged_document_missing_from_corpus_is_an_error(sound: Sound) -> None:
     report = validate(judge(sound(), Judgment("q0", "dd9", 1)))
     (problem,) = report.errors
     assert (problem.rule, problem.place) == ("judged-exist", "q0")
@@ -129,24 +129,24 @@ def test_g2_judged_document_missing_from_corpus_is_an_error(sound: Sound) -> Non
     assert "did you mean 'd9'?" in problem.cure
 
 
-def test_g2_judgment_of_an_unknown_query_is_an_error(sound: Sound) -> None:
+def test_judgment_of_an_unknown_query_is_an_error(sound: Sound) -> None:
     assert found(judge(sound(), Judgment("q999", "d1", 1)), "judged-exist") == [
         "q999: 1 judgments are for a query that is not in the set"
     ]
 
 
-def test_g2_set_without_documents_says_that_ids_were_not_checked(sound: Sound) -> None:
+def test_set_without_documents_says_that_ids_were_not_checked(sound: Sound) -> None:
     assert len(found(replace(sound(), documents=()), "judged-exist", "warning")) == 1
     assert found(replace(sound(), documents=(), corpus_hash="abc"), "judged-exist", "warning") == []
 
 
-def test_g2_top_1_chunk_belongs_to_a_document(sound: Sound) -> None:
+def test_top_1_chunk_belongs_to_a_document(sound: Sound) -> None:
     golden = sound()
     chunked = replace(golden, queries=(replace(golden.queries[0], metadata={"top_1_chunk": "e9:chunk:0"}), *golden.queries[1:]))
     assert found(chunked, "consistent-lists") == ["q0: top_1_chunk 'e9:chunk:0' belongs to no document"]
 
 
-def test_g2_identical_query_is_an_error_and_near_duplicate_a_warning(sound: Sound) -> None:
+def test_identical_query_is_an_error_and_near_duplicate_a_warning(sound: Sound) -> None:
     base = "one two three four five six seven eight nine ten"
     golden = judge(
         ask(sound(), Query("a", base), Query("b", base.upper() + "!"), Query("c", base + " eleven")),
@@ -156,7 +156,7 @@ def test_g2_identical_query_is_an_error_and_near_duplicate_a_warning(sound: Soun
     assert [line[:2] for line in found(golden, "distinct-queries", "warning")] == ["c:", "c:"]
 
 
-def test_g2_same_words_in_another_scope_or_conversation_are_another_query(sound: Sound) -> None:
+def test_same_words_in_another_scope_or_conversation_are_another_query(sound: Sound) -> None:
     golden = sound()
     queries = tuple(replace(query, metadata={**query.metadata, "tenant": "a"}) for query in golden.queries)
     other = replace(queries[0], query_id="q0b", metadata={"tenant": "b"})
@@ -167,17 +167,17 @@ def test_g2_same_words_in_another_scope_or_conversation_are_another_query(sound:
     assert found(ask(golden, *follow), "distinct-queries") == []
 
 
-def test_g2_minimum_sizes_and_their_options(golden: GoldenSet) -> None:
+def test_minimum_sizes_and_their_options(golden: GoldenSet) -> None:
     assert found(golden, "minimum-documents") == [": the set has 3 documents, fewer than 50"]
     assert found(golden, "minimum-queries") == [": the set has 3 queries, fewer than 20"]
     assert validate(golden, minimum_documents=3, minimum_queries=3).problems == ()
 
 
-def test_g2_memory_profile_has_no_minimum_of_documents(golden: GoldenSet) -> None:
+def test_memory_profile_has_no_minimum_of_documents(golden: GoldenSet) -> None:
     assert found(replace(golden, profile="memory"), "minimum-documents") == []
 
 
-def test_g2_lengths_are_covered_in_the_general_profile(sound: Sound) -> None:
+def test_lengths_are_covered_in_the_general_profile(sound: Sound) -> None:
     golden = sound()
     middling = replace(golden, documents=tuple(replace(doc, text="word " * 200) for doc in golden.documents))
     assert found(middling, "covered-lengths", "warning") == [
@@ -190,7 +190,7 @@ def test_g2_lengths_are_covered_in_the_general_profile(sound: Sound) -> None:
     }  # fmt: skip
 
 
-def test_g2_query_kinds_and_document_types_are_covered_in_the_general_profile(sound: Sound) -> None:
+def test_query_kinds_and_document_types_are_covered_in_the_general_profile(sound: Sound) -> None:
     golden = sound()
     plain = replace(golden, queries=tuple(replace(query, metadata={"query_type": "factual"}) for query in golden.queries))
     assert len(found(plain, "covered-kinds", "warning")) == 3
@@ -234,13 +234,13 @@ def test_trap_41_known_item_sets_have_one_answer_by_design(sound: Sound) -> None
     assert report.figures["p5_reachable"] == pytest.approx(0.2)
 
 
-def test_m3_interchangeable_documents_are_one_relevant_item(sound: Sound) -> None:
+def test_interchangeable_documents_are_one_relevant_item(sound: Sound) -> None:
     golden = sound(equivalence_classes=(("d0", "d1", "d2", "d3"),))
     assert validate(sound()).figures["p5_reachable"] == pytest.approx(0.8)
     assert validate(golden).figures["relevant_per_query"] < 4
 
 
-def test_m3_classes_must_name_known_documents_once(sound: Sound) -> None:
+def test_classes_must_name_known_documents_once(sound: Sound) -> None:
     lines = found(sound(equivalence_classes=(("d0", "d1"), ("d1", "zz"))), "sound-classes")
     assert lines == [
         "d1: the document is in two equivalence classes, or twice in one",
@@ -248,7 +248,7 @@ def test_m3_classes_must_name_known_documents_once(sound: Sound) -> None:
     ]
 
 
-def test_g1_scope_is_named_by_each_query_and_holds_its_documents(sound: Sound) -> None:
+def test_scope_is_named_by_each_query_and_holds_its_documents(sound: Sound) -> None:
     lines = found(sound(scope="tenant"), "known-scope")
     assert len(lines) == 20
     golden = sound(scope="tenant")
@@ -261,14 +261,14 @@ def test_g1_scope_is_named_by_each_query_and_holds_its_documents(sound: Sound) -
     ]
 
 
-def test_g4_leakage_between_declared_splits_is_an_error(sound: Sound) -> None:
+def test_leakage_between_declared_splits_is_an_error(sound: Sound) -> None:
     text = "one two three four five six seven eight nine ten"
     pair = [Query("t", text, {"split": "tuning"}), Query("h", text + " eleven", {"split": "held_out"})]
     golden = judge(ask(sound(), *pair), Judgment("t", "d1", 3), Judgment("h", "d1", 3))
     assert found(golden, "no-leakage") == ["h: 't' (tuning) asks the same as this query (held_out)"]
 
 
-def test_g2_retired_memory_is_never_the_right_answer(sound: Sound) -> None:
+def test_retired_memory_is_never_the_right_answer(sound: Sound) -> None:
     golden = sound(profile="memory")
     documents = (replace(golden.documents[0], metadata={"record_status": "retired"}), *golden.documents[1:])
     assert found(replace(golden, documents=documents), "visible-memories") == [
@@ -276,7 +276,7 @@ def test_g2_retired_memory_is_never_the_right_answer(sound: Sound) -> None:
     ]
 
 
-def test_g2_chain_names_known_memories(sound: Sound) -> None:
+def test_chain_names_known_memories(sound: Sound) -> None:
     golden = sound(profile="memory")
     queries = (replace(golden.queries[0], metadata={"chain": ["d0", "dx"]}), *golden.queries[1:])
     assert found(replace(golden, queries=queries), "visible-memories") == ["q0: the chain names 'dx', which is no memory"]
@@ -288,7 +288,7 @@ def test_trap_8_figures_of_nothing_are_unknown_not_zero() -> None:
         assert report.figures[name] is None
 
 
-def test_g2_problem_reads_as_one_line(golden: GoldenSet) -> None:
+def test_problem_reads_as_one_line(golden: GoldenSet) -> None:
     problem = validate(golden).errors[0]
     assert str(problem) == (
         "error [minimum-queries] the set has 3 queries, fewer than 20; add 17 or lower the minimum (--minimum-queries)"

@@ -1,4 +1,4 @@
-"""Golden sets from strangers (V-4): every format comes in, no path is followed, no bomb goes off, and errors stay errors."""
+"""Golden sets from strangers: every format comes in, no path is followed, no bomb goes off, and errors stay errors."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def within(megabytes: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_g1_a_golden_set_and_its_json_object_say_the_same(name: str) -> None:
+def test_a_golden_set_and_its_json_object_say_the_same(name: str) -> None:
     golden = load(name)
     record = json.loads(json.dumps(record_of(golden)))
     assert golden_from(record, name=name) == golden
     assert read_upload(json.dumps(record).encode(), kind="json", name=name) == golden
 
 
-def test_g1_the_json_object_keeps_everything_a_set_can_say(golden: GoldenSet) -> None:
+def test_the_json_object_keeps_everything_a_set_can_say(golden: GoldenSet) -> None:
     rich = replace(
         golden,
         judgments=(*golden.judgments, Judgment("q2", "menu", 3, None, {"labelled": False, "listed": True})),
@@ -122,7 +122,7 @@ def test_g1_the_json_object_keeps_everything_a_set_can_say(golden: GoldenSet) ->
     assert golden_from(record_of(found), name="inn") == found
 
 
-def test_g1_a_grade_given_later_survives_where_the_label_was_missing() -> None:
+def test_a_grade_given_later_survives_where_the_label_was_missing() -> None:
     set_ = {"queries": [{"query_id": "q", "query_text": "t", "expected_results": {"relevant_entities": ["d"]}}]}
     read = golden_from(set_, name="x")
     assert read.judgments[0].grade == 3
@@ -130,12 +130,12 @@ def test_g1_a_grade_given_later_survives_where_the_label_was_missing() -> None:
     assert golden_from(record_of(changed), name="x").judgments[0].grade == 2
 
 
-def test_g1_a_judgment_of_a_query_that_is_not_there_is_not_lost_in_silence(golden: GoldenSet) -> None:
+def test_a_judgment_of_a_query_that_is_not_there_is_not_lost_in_silence(golden: GoldenSet) -> None:
     with pytest.raises(InputError, match="judges query 'q9', which it does not have"):
         record_of(replace(golden, judgments=(Judgment("q9", "pets", 1),)))
 
 
-def test_v1_a_test_set_is_the_same_as_yaml_and_as_json() -> None:
+def test_a_test_set_is_the_same_as_yaml_and_as_json() -> None:
     from_yaml = read_upload(yaml_text(TEST_SET).encode(), kind="yaml", name="inn.yaml")
     from_json = read_upload(json.dumps(TEST_SET).encode(), kind="json", name="inn.json")
     assert from_yaml == from_json
@@ -145,20 +145,20 @@ def test_v1_a_test_set_is_the_same_as_yaml_and_as_json() -> None:
 
 
 @pytest.mark.parametrize("form", LINES)
-def test_v1_every_format_of_lines_comes_in_under_the_name_of_its_file(form: str) -> None:
+def test_every_format_of_lines_comes_in_under_the_name_of_its_file(form: str) -> None:
     found = read_upload((json.dumps(LINES[form]) + "\n\n").encode(), kind="jsonl", name=r"C:\sets\inn.jsonl")
     assert (found.id, [query.text for query in found.queries]) == ("inn", ["can my dog stay"])
     assert found.judgments[0].grade >= 1
 
 
 @pytest.mark.parametrize("form", DOCUMENTS)
-def test_v1_every_json_format_comes_in(form: str) -> None:
+def test_every_json_format_comes_in(form: str) -> None:
     found = read_upload(json.dumps(DOCUMENTS[form]).encode(), kind="json", name="inn.json")
     assert (found.id, len(found.queries), len(found.judgments)) == ("inn", 1, 1)
 
 
 @pytest.mark.parametrize("top", ["inn/", ""])
-def test_v1_a_zip_of_a_beir_folder_comes_in(top: str) -> None:
+def test_a_zip_of_a_beir_folder_comes_in(top: str) -> None:
     files: dict[str, str | bytes] = {name.replace("inn/", top): text for name, text in BEIR.items()}
     found = read_upload(zipped(files), kind="zip", name="inn.zip")
     assert (found.id, found.queries, found.judgments) == (
@@ -170,7 +170,7 @@ def test_v1_a_zip_of_a_beir_folder_comes_in(top: str) -> None:
     assert found.corpus_hash is not None
 
 
-def test_v1_a_zipped_folder_that_we_wrote_comes_back_whole(golden: GoldenSet, tmp_path: Path) -> None:
+def test_a_zipped_folder_that_we_wrote_comes_back_whole(golden: GoldenSet, tmp_path: Path) -> None:
     plain = replace(golden, judgments=tuple(replace(one, source="manual", metadata={}) for one in golden.judgments))
     save(plain, tmp_path / "inn", format="beir")
     files = {str(file.relative_to(tmp_path)): file.read_bytes() for file in (tmp_path / "inn").rglob("*") if file.is_file()}
@@ -193,7 +193,7 @@ def test_v1_a_zipped_folder_that_we_wrote_comes_back_whole(golden: GoldenSet, tm
         (zipped({**BEIR, "inn/golden.json": '{"format": "trec"}'}), "zip"),
     ],
 )
-def test_v4_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: opened.append(str(self)) or read(self))  # type: ignore[func-returns-value]
@@ -207,11 +207,11 @@ def test_v4_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypa
     ["../corpus.jsonl", "/corpus.jsonl", "inn/../corpus.jsonl", "a/b/corpus.jsonl", "inn/notes.txt", "C:\\corpus.jsonl",
      "inn/qrels/../x.tsv", "inn/qrels/a/b.tsv", "./corpus.jsonl", "inn/qrels/.tsv", "inn/corpus.jsonl.gz", "inn/inner.zip"],
 )  # fmt: skip
-def test_v4_a_zip_holds_the_files_of_a_beir_folder_and_no_other(name: str) -> None:
+def test_a_zip_holds_the_files_of_a_beir_folder_and_no_other(name: str) -> None:
     check_refused(zipped({**BEIR, name: "x"}), "zip", "zip only corpus.jsonl, queries.jsonl and qrels/*.tsv")
 
 
-def test_v4_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice() -> None:
+def test_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice() -> None:
     def with_entry(change: str, value: int) -> bytes:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
@@ -237,7 +237,7 @@ def test_v4_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice
     check_refused(zipped({**BEIR, "inn/queries.jsonl": gzip.compress(b"{}", mtime=0)}), "zip", "is an archive itself")
 
 
-def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> None:
+def test_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> None:
     check_refused(zipped({"queries.jsonl": QUERIES}), "zip", "their.file/qrels: there is no qrels file")
     check_refused(
         zipped({"qrels/test.tsv": QRELS, "corpus.jsonl": CORPUS}), "zip", "their.file/queries.jsonl: there is no such file"
@@ -278,16 +278,16 @@ def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> No
         (b"q1 0 d1 1\n", "jsonl", "not valid JSON"),
     ],
 )  # fmt: skip
-def test_v4_what_is_no_golden_set_is_told_in_one_line(content: bytes, kind: str, says: str) -> None:
+def test_what_is_no_golden_set_is_told_in_one_line(content: bytes, kind: str, says: str) -> None:
     check_refused(content, kind, says)
 
 
-def test_v4_an_unknown_kind_is_met_with_the_kinds_there_are() -> None:
+def test_an_unknown_kind_is_met_with_the_kinds_there_are() -> None:
     with pytest.raises(InputError, match="'jsnl'; choose 'jsonl' or 'json'"):
         read_upload(b"{}", kind="jsnl", name="x")  # type: ignore[arg-type]
 
 
-def test_v4_the_name_of_a_sender_stays_on_one_line() -> None:
+def test_the_name_of_a_sender_stays_on_one_line() -> None:
     with pytest.raises(InputError) as found:
         read_upload(b"", kind="json", name="a\nb\x1b[31m" + "c" * 500)
     assert str(found.value).startswith("a\\nb\\x1b[31mccc")
@@ -316,7 +316,7 @@ def test_v4_the_name_of_a_sender_stays_on_one_line() -> None:
         (zipped(dict(BEIR)), "zip", "holds more than 4 values", {"values": 4}),
     ],
 )  # fmt: skip
-def test_v4_every_limit_holds(content: bytes, kind: str, says: str, limits: dict[str, int]) -> None:
+def test_every_limit_holds(content: bytes, kind: str, says: str, limits: dict[str, int]) -> None:
     check_refused(content, kind, says, limits)
 
 
@@ -391,26 +391,26 @@ BOMBS: dict[str, Callable[[], tuple[bytes, str, str]]] = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_v4_no_bomb_goes_off(bomb: str) -> None:
+def test_no_bomb_goes_off(bomb: str) -> None:
     """YAML bombs, zip bombs and their like: a clear error, and no more memory than the upload itself would explain."""
     content, kind, says = BOMBS[bomb]()
     with within(40):
         check_refused(content, kind, says)
 
 
-def test_v4_a_repeated_key_among_hundreds_of_thousands_is_found_at_once() -> None:
+def test_a_repeated_key_among_hundreds_of_thousands_is_found_at_once() -> None:
     keys = ",".join(f'"k{n}":1' for n in range(300_000))
     check_refused(f'{{{keys},"k7":1}}'.encode(), "json", "the key 'k7' is given twice")
 
 
-def test_v4_a_record_has_no_hundred_thousand_fields() -> None:
+def test_a_record_has_no_hundred_thousand_fields() -> None:
     many = {f"field{n}": 1 for n in range(100_000)}
     check_refused(json.dumps(DATASET | many).encode(), "json", "a record with 100,004 fields")
     check_refused(json.dumps(LINES["ragas"] | many).encode(), "jsonl", "fields, 1,000 are allowed; put them under 'metadata'")
     assert len(read_upload(json.dumps(DATASET | {"metadata": many}).encode(), kind="json", name="x").metadata) == 100_000
 
 
-def test_v4_json_inside_json_is_measured_too() -> None:
+def test_json_inside_json_is_measured_too() -> None:
     def span(documents: str) -> bytes:
         return json.dumps(SPAN | {"attributes": {"input.value": "q", "retrieval.documents": documents}}).encode()
 
@@ -420,7 +420,7 @@ def test_v4_json_inside_json_is_measured_too() -> None:
     assert read_upload(span('[{"document.id": "d"}]'), kind="jsonl", name="x").queries[0].metadata["retrieved"] == ["d"]
 
 
-def test_v4_annotations_of_a_span_do_not_take_quadratic_time() -> None:
+def test_annotations_of_a_span_do_not_take_quadratic_time() -> None:
     many = [{"name": "relevance", "document_position": n, "score": 1} for n in range(1_001)]
     check_refused(json.dumps(SPAN | {"annotations": many}).encode(), "jsonl", "1,001 annotations of one span")
 
@@ -480,7 +480,7 @@ def only_input_errors(content: bytes, kind: Any) -> None:
 
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_v4_mangled_bytes_are_input_errors_and_nothing_else(data: st.DataObject) -> None:
+def test_mangled_bytes_are_input_errors_and_nothing_else(data: st.DataObject) -> None:
     content, kind = data.draw(st.sampled_from(SEEDS))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(content)))
@@ -504,7 +504,7 @@ def swapped(value: Any, data: st.DataObject) -> Any:
 
 @settings(max_examples=600, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_v4_odd_values_anywhere_are_input_errors_or_sets_that_can_be_kept(data: st.DataObject) -> None:
+def test_odd_values_anywhere_are_input_errors_or_sets_that_can_be_kept(data: st.DataObject) -> None:
     form = data.draw(st.sampled_from(["json", "yaml", "jsonl", "zip"]))
     if form == "json":
         only_input_errors(

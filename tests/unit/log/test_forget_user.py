@@ -1,4 +1,4 @@
-"""L-3: a user who was deleted does not come back from a spool, nor stay in what a refresh made of the user's words."""
+"""A user who was deleted does not come back from a spool, nor stay in what a refresh made of the user's words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def words_in(store: Store) -> set[str]:
         return set(re.findall(r"\w+", str([connection.execute(select(table)).all() for table in TABLES])))
 
 
-def test_l3_what_lies_in_the_spool_when_a_user_is_deleted_never_arrives(tmp_path: Path) -> None:
+def test_what_lies_in_the_spool_when_a_user_is_deleted_never_arrives(tmp_path: Path) -> None:
     away = QueryLog("postgresql://nobody@127.0.0.1:9/none", folder=tmp_path / "log")
     away.record(LoggedQuery("eq_1", "secret", "shop", at(-1), user_id="u1", session_id="s"))
     away.record(LoggedQuery("eq_2", "pool", "shop", at(-1), user_id="u2"))
@@ -55,7 +55,7 @@ def test_l3_what_lies_in_the_spool_when_a_user_is_deleted_never_arrives(tmp_path
         assert store.feedback() == []
 
 
-def test_l3_no_word_of_the_user_stays_in_a_refresh(tmp_path: Path) -> None:
+def test_no_word_of_the_user_stays_in_a_refresh(tmp_path: Path) -> None:
     asked = ["Late  checkout?", "swimming pool opening", "parking"]
     with Store.open(tmp_path / "s.sqlite") as store:
         for user, texts in (("u1", asked), ("u2", asked[2:])):
@@ -78,7 +78,7 @@ def test_l3_no_word_of_the_user_stays_in_a_refresh(tmp_path: Path) -> None:
             propose_from_log(store, GOLDEN, now=NOW, who="ann")
 
 
-def test_f4_judgments_of_others_count_on_when_the_user_under_whose_search_they_stand_is_deleted(tmp_path: Path) -> None:
+def test_judgments_of_others_count_on_when_the_user_under_whose_search_they_stand_is_deleted(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         for user, text, minute in (("u1", "Late checkout", -60), ("u2", "late checkout", -50)):
             store.add_queries(
@@ -104,7 +104,7 @@ def test_f4_judgments_of_others_count_on_when_the_user_under_whose_search_they_s
         }
 
 
-def test_l3_forgetting_by_command_empties_the_spools_of_processes_that_ended(ringtrue: Any, tmp_path: Path) -> None:
+def test_forgetting_by_command_empties_the_spools_of_processes_that_ended(ringtrue: Any, tmp_path: Path) -> None:
     place = tmp_path / "s.sqlite"
     Store.open(place).close()
     folder = log_folder(place)

@@ -1,4 +1,4 @@
-"""L-1: what other systems logged comes in (OpenTelemetry, OpenInference, UBI), and what was logged goes out."""
+"""What other systems logged comes in (OpenTelemetry, OpenInference, UBI), and what was logged goes out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def export(*spans: dict[str, Any], service: str = "shop") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_l1_otlp_exports_become_queries_and_importing_again_adds_nothing(store: Store, tmp_path: Path) -> None:
+def test_otlp_exports_become_queries_and_importing_again_adds_nothing(store: Store, tmp_path: Path) -> None:
     other = otlp(spanId="0000000000000001", attributes={"openinference.span.kind": "LLM"})
     file = lines(tmp_path / "traces.jsonl", export(otlp(), other), export(otlp(spanId="0000000000000002")))
     first = import_files(store, [file], cleaner=Redactor(), project="p")
@@ -80,7 +80,7 @@ def test_l1_otlp_exports_become_queries_and_importing_again_adds_nothing(store: 
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_l1_spans_as_phoenix_and_the_console_exporter_write_them(store: Store, tmp_path: Path, nested: bool) -> None:
+def test_spans_as_phoenix_and_the_console_exporter_write_them(store: Store, tmp_path: Path, nested: bool) -> None:
     documents = [{"document": {"id": "a", "score": 0.9}}, {"document": {"id": "b", "score": 0.1}}]
     attributes: dict[str, Any] = (
         {"openinference": {"span": {"kind": "RETRIEVER"}}, "input": {"value": "pool"}, "retrieval": {"documents": documents}}
@@ -107,7 +107,7 @@ def test_l1_spans_as_phoenix_and_the_console_exporter_write_them(store: Store, t
 
 
 @pytest.mark.parametrize("structured", [True, False])
-def test_l1_spans_of_the_genai_conventions(store: Store, tmp_path: Path, structured: bool) -> None:
+def test_spans_of_the_genai_conventions(store: Store, tmp_path: Path, structured: bool) -> None:
     documents = [{"id": "a", "score": 0.9}, {"id": "b", "score": 0.1}]
     span = {
         "name": "retrieval", "context": {"trace_id": "1", "span_id": "2"}, "start_time": AT, "end_time": AT,
@@ -133,7 +133,7 @@ def test_l1_spans_of_the_genai_conventions(store: Store, tmp_path: Path, structu
         ({"attributes": {"retrieval.documents.0.document.score": "high"}}, r"document\.score': it is 'high'; write a number"),
     ],
 )
-def test_l1_a_wrong_span_is_named_with_line_and_field_and_nothing_is_written(
+def test_a_wrong_span_is_named_with_line_and_field_and_nothing_is_written(
     store: Store, tmp_path: Path, change: dict[str, Any], says: str
 ) -> None:
     file = lines(tmp_path / "spans.jsonl", otlp(), otlp(spanId="2", **change))
@@ -153,7 +153,7 @@ EVENT = {
 }  # fmt: skip
 
 
-def test_l1_ubi_queries_and_events_come_in_joined_and_once(store: Store, tmp_path: Path) -> None:
+def test_ubi_queries_and_events_come_in_joined_and_once(store: Store, tmp_path: Path) -> None:
     queries = lines(
         tmp_path / "ubi_queries.jsonl", QUERY, {"_index": "ubi_queries", "_id": "x", "_source": QUERY | {"query_id": "8"}}
     )
@@ -174,7 +174,7 @@ def test_l1_ubi_queries_and_events_come_in_joined_and_once(store: Store, tmp_pat
     assert len(store.feedback()) == 4
 
 
-def test_l1_the_time_of_a_ubi_dwell_counts_as_seconds_and_that_of_a_click_does_not(store: Store, tmp_path: Path) -> None:
+def test_the_time_of_a_ubi_dwell_counts_as_seconds_and_that_of_a_click_does_not(store: Store, tmp_path: Path) -> None:
     from ringtrue.feedback import derive_judgments
 
     def event(action: str, item: str, rank: int, **stayed: Any) -> dict[str, Any]:
@@ -210,12 +210,12 @@ def test_l1_the_time_of_a_ubi_dwell_counts_as_seconds_and_that_of_a_click_does_n
         (EVENT | {"client_id": None, "session_id": None}, r"field 'client_id': the event has neither"),
     ],
 )
-def test_l1_a_wrong_ubi_line_is_named_with_line_and_field(store: Store, tmp_path: Path, record: Any, says: str) -> None:
+def test_a_wrong_ubi_line_is_named_with_line_and_field(store: Store, tmp_path: Path, record: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         import_files(store, [lines(tmp_path / "ubi.jsonl", record)], cleaner=Redactor())
 
 
-def test_l1_a_line_of_no_known_kind_is_refused(store: Store, tmp_path: Path) -> None:
+def test_a_line_of_no_known_kind_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a span, a UBI record, a query or a Ringtrue record"):
         import_files(store, [lines(tmp_path / "x.jsonl", {"a": 1, "b": 2})], cleaner=Redactor())
 
@@ -231,7 +231,7 @@ def rows(count: int = 5) -> list[LoggedQuery]:
     ]  # fmt: skip
 
 
-def test_l1_what_is_exported_as_lines_comes_in_again_as_it_was(store: Store, tmp_path: Path) -> None:
+def test_what_is_exported_as_lines_comes_in_again_as_it_was(store: Store, tmp_path: Path) -> None:
     events = [FeedbackEvent("ef_1", "click", "s", AT, query_id="eq_1", item_id="a", rank_in_results=1, metadata={"x": 1})]
     assert export_rows(rows(), tmp_path / "out" / "queries.jsonl") == 5
     assert export_rows(events, tmp_path / "feedback.jsonl") == 1
@@ -241,7 +241,7 @@ def test_l1_what_is_exported_as_lines_comes_in_again_as_it_was(store: Store, tmp
     assert store.feedback() == events
 
 
-def test_l1_export_to_csv_and_parquet(tmp_path: Path) -> None:
+def test_export_to_csv_and_parquet(tmp_path: Path) -> None:
     import duckdb
 
     export_rows(rows(), tmp_path / "q.csv")
@@ -287,13 +287,13 @@ def test_l1_export_to_csv_and_parquet(tmp_path: Path) -> None:
         (CLICK | {"rank_in_results": 2**31}, "field 'rank_in_results': it is 2147483648"),
     ],
 )
-def test_l1_a_wrong_line_of_our_own_is_named_with_line_and_field(store: Store, tmp_path: Path, data: Any, says: str) -> None:
+def test_a_wrong_line_of_our_own_is_named_with_line_and_field(store: Store, tmp_path: Path, data: Any, says: str) -> None:
     with pytest.raises(InputError, match=rf"own\.jsonl:1: {says}"):
         import_files(store, [lines(tmp_path / "own.jsonl", data)], cleaner=Redactor())
 
 
 @pytest.mark.parametrize("number", [str(2**70), "1" + 5000 * "0", "-1"], ids=["large", "endless", "negative"])
-def test_l1_the_command_says_where_a_value_stands_that_no_database_holds(
+def test_the_command_says_where_a_value_stands_that_no_database_holds(
     ringtrue: Callable[..., Any], tmp_path: Path, number: str
 ) -> None:
     file = tmp_path / "own.jsonl"
@@ -307,7 +307,7 @@ def test_l1_the_command_says_where_a_value_stands_that_no_database_holds(
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_l1_the_command_imports_shows_counts_and_exports(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_command_imports_shows_counts_and_exports(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     place = f"--store={tmp_path / 'log.sqlite'}"
     file = lines(
         tmp_path / "traces.jsonl", export(otlp(), otlp(spanId="2", attributes={"retrieval.documents.0.document.id": "b"}))
@@ -350,7 +350,7 @@ def test_stats_name_their_time_and_the_searches_outside_it(ringtrue: Callable[..
     assert "from 2026-03-01 00:00 to 2026-03-02 12:00 UTC: 0 of 3 searches;" in ringtrue("log", "stats", place, *ends).out
 
 
-def test_l1_stats_of_nothing_are_unknown_not_zero(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+def test_stats_of_nothing_are_unknown_not_zero(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     with Store.open(tmp_path / "log.sqlite"):
         pass
     told = ringtrue("log", "stats", f"--store={tmp_path / 'log.sqlite'}", "--json").json
@@ -367,7 +367,7 @@ def test_l1_stats_of_nothing_are_unknown_not_zero(ringtrue: Callable[..., Any], 
         (["log", "export", "x.jsonl", "--what", "querys"], "did you mean 'queries'"),
     ],
 )
-def test_l1_wrong_input_ends_with_2_and_one_line(
+def test_wrong_input_ends_with_2_and_one_line(
     ringtrue: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     monkeypatch.setenv("RINGTRUE_STORE", str(tmp_path / "log.sqlite"))

@@ -1,4 +1,4 @@
-"""L-1 and L-2: the query log as callers use it."""
+"""The query log as callers use it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def logged(log: QueryLog, store: Store) -> list[LoggedQuery]:
 # ── the decorator ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_l1_a_decorated_function_keeps_its_signature_and_its_very_answer(log: QueryLog, store: Store) -> None:
+def test_a_decorated_function_keeps_its_signature_and_its_very_answer(log: QueryLog, store: Store) -> None:
     answer = [("pool", 0.9), ("spa", 0.4)]
 
     @log.search(tool="shop", intent="navigate")
@@ -70,7 +70,7 @@ def test_l1_a_decorated_function_keeps_its_signature_and_its_very_answer(log: Qu
     assert first.quality_proxy_score == pytest.approx(0.40 * 0.65 + 0.25 * 0.9 + 0.20 * 0.4 + 0.15, abs=0.01)
 
 
-def test_l1_exceptions_pass_through_and_are_logged_as_errors_not_as_empty_answers(log: QueryLog, store: Store) -> None:
+def test_exceptions_pass_through_and_are_logged_as_errors_not_as_empty_answers(log: QueryLog, store: Store) -> None:
     problem = ValueError("index of ada@example.org is closed")
 
     @log.search(tool="shop")
@@ -85,7 +85,7 @@ def test_l1_exceptions_pass_through_and_are_logged_as_errors_not_as_empty_answer
     assert (row.degraded, row.result_ids, row.quality_proxy_score) == (True, (), None)
 
 
-def test_l1_async_functions_stay_async_and_fields_of_the_task_are_its_own(log: QueryLog, store: Store) -> None:
+def test_async_functions_stay_async_and_fields_of_the_task_are_its_own(log: QueryLog, store: Store) -> None:
     @log.search(tool="agent")
     async def search(text: str) -> list[str]:
         await asyncio.sleep(0.02)
@@ -107,7 +107,7 @@ def test_l1_async_functions_stay_async_and_fields_of_the_task_are_its_own(log: Q
     assert all(row.total_latency_ms is not None and row.total_latency_ms >= 15 for row in rows)
 
 
-def test_l1_an_async_search_that_is_cancelled_is_cancelled(log: QueryLog, store: Store) -> None:
+def test_an_async_search_that_is_cancelled_is_cancelled(log: QueryLog, store: Store) -> None:
     @log.search(tool="agent")
     async def search(text: str) -> list[str]:
         await asyncio.sleep(30)
@@ -124,7 +124,7 @@ def test_l1_an_async_search_that_is_cancelled_is_cancelled(log: QueryLog, store:
     assert [row.fallback for row in logged(log, store)] == ["error: CancelledError: "]
 
 
-def test_l1_methods_and_parameters_of_other_names(log: QueryLog, store: Store) -> None:
+def test_methods_and_parameters_of_other_names(log: QueryLog, store: Store) -> None:
     class Shop:
         @log.search(tool="shop")
         def find(self, words: str) -> list[str]:
@@ -148,7 +148,7 @@ def test_l1_methods_and_parameters_of_other_names(log: QueryLog, store: Store) -
         log.search(tool="shop")(blind)
 
 
-def test_l1_answers_of_every_usual_shape(log: QueryLog, store: Store) -> None:
+def test_answers_of_every_usual_shape(log: QueryLog, store: Store) -> None:
     class Document:
         def __init__(self, **facts: Any) -> None:
             vars(self).update(facts)
@@ -172,7 +172,7 @@ def test_l1_answers_of_every_usual_shape(log: QueryLog, store: Store) -> None:
     assert {(row.result_ids, row.scores) for row in rows} == {(("a", "b"), (0.5, 0.25))}
 
 
-def test_l1_scores_are_all_there_or_none_is_and_the_proxy_is_then_unknown(log: QueryLog, store: Store) -> None:
+def test_scores_are_all_there_or_none_is_and_the_proxy_is_then_unknown(log: QueryLog, store: Store) -> None:
     for answer in (["a", "b"], [Hit("a", 0.5), Hit("b")], [("a", float("inf")), ("b", 1.0)], []):
         with log.query("pool", tool="shop") as q:
             q.answer(answer)
@@ -182,7 +182,7 @@ def test_l1_scores_are_all_there_or_none_is_and_the_proxy_is_then_unknown(log: Q
 
 
 @pytest.mark.parametrize("answer", [None, 7, {"hits": []}, iter([1]), [object()], "pool"])
-def test_l1_an_answer_that_cannot_be_read_is_counted_not_logged_as_empty_and_not_touched(
+def test_an_answer_that_cannot_be_read_is_counted_not_logged_as_empty_and_not_touched(
     log: QueryLog, store: Store, answer: Any
 ) -> None:
     @log.search(tool="shop")
@@ -197,7 +197,7 @@ def test_l1_an_answer_that_cannot_be_read_is_counted_not_logged_as_empty_and_not
     assert (log.problem or "").startswith("shop: ")
 
 
-def test_l1_generators_cannot_be_decorated(log: QueryLog) -> None:
+def test_generators_cannot_be_decorated(log: QueryLog) -> None:
     def search(text: str) -> Iterator[str]:
         yield text
 
@@ -212,7 +212,7 @@ def test_l1_generators_cannot_be_decorated(log: QueryLog) -> None:
 # ── the context manager ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_l1_the_context_manager_knows_its_id_from_the_start(log: QueryLog, store: Store) -> None:
+def test_the_context_manager_knows_its_id_from_the_start(log: QueryLog, store: Store) -> None:
     with log.query("pool", tool="shop", session_id="s1", user_id="u1") as q:
         known = q.query_id
         q.answer([("a", 1.0)], mode="deep", flags={"rerank": "on"}, extraction_count=2)
@@ -223,7 +223,7 @@ def test_l1_the_context_manager_knows_its_id_from_the_start(log: QueryLog, store
     assert [event.query_id for event in store.feedback(project="shop")] == [known]
 
 
-def test_l1_async_with(log: QueryLog, store: Store) -> None:
+def test_async_with(log: QueryLog, store: Store) -> None:
     async def search() -> None:
         async with log.query("pool", tool="shop") as q:
             await asyncio.sleep(0)
@@ -233,7 +233,7 @@ def test_l1_async_with(log: QueryLog, store: Store) -> None:
     assert [row.result_ids for row in logged(log, store)] == [("a",)]
 
 
-def test_l1_a_search_without_an_answer_is_counted_and_one_that_raises_is_logged(log: QueryLog, store: Store) -> None:
+def test_a_search_without_an_answer_is_counted_and_one_that_raises_is_logged(log: QueryLog, store: Store) -> None:
     with log.query("pool", tool="shop"):
         pass
     with pytest.raises(KeyError), log.query("spa", tool="shop"):
@@ -242,7 +242,7 @@ def test_l1_a_search_without_an_answer_is_counted_and_one_that_raises_is_logged(
     assert log.counts.refused == 1
 
 
-def test_l1_a_field_that_does_not_exist_is_named_at_once(log: QueryLog) -> None:
+def test_a_field_that_does_not_exist_is_named_at_once(log: QueryLog) -> None:
     for wrong in (lambda: log.query("pool", tool="shop", sesion_id="s"), lambda: log.search(tool="shop", sesion_id="s")):
         with pytest.raises(InputError, match="no field 'sesion_id'; did you mean 'session_id'"):
             wrong()
@@ -330,7 +330,7 @@ def test_every_task_has_the_id_of_its_own_search(log: QueryLog, store: Store) ->
 # ── the watched retriever ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_l1_a_watched_pipeline_logs_channels_stages_and_latencies(log: QueryLog, store: Store) -> None:
+def test_a_watched_pipeline_logs_channels_stages_and_latencies(log: QueryLog, store: Store) -> None:
     from ringtrue.retrieve import Fusion, Retriever, Staged, as_retriever
     from ringtrue.retrieve.fuse import rrf
     from ringtrue.retrieve.stages import Top
@@ -473,7 +473,7 @@ def test_ids_may_be_numbers_and_blank_items_are_refused_in_the_call(log: QueryLo
             log.click(asked.query_id, item)  # type: ignore[arg-type]
 
 
-def test_l1_watching_leaves_the_observation_of_others_alone(log: QueryLog, store: Store) -> None:
+def test_watching_leaves_the_observation_of_others_alone(log: QueryLog, store: Store) -> None:
     from ringtrue.retrieve import Fusion, as_retriever, observing
     from ringtrue.retrieve.fuse import rrf
 
@@ -484,7 +484,7 @@ def test_l1_watching_leaves_the_observation_of_others_alone(log: QueryLog, store
     assert len(logged(log, store)) == 1
 
 
-def test_l1_a_watched_retriever_that_raises_raises(log: QueryLog, store: Store) -> None:
+def test_a_watched_retriever_that_raises_raises(log: QueryLog, store: Store) -> None:
     def broken(text: str, k: int) -> list[str]:
         raise OSError("no route")
 
@@ -496,7 +496,7 @@ def test_l1_a_watched_retriever_that_raises_raises(log: QueryLog, store: Store) 
 # ── ids ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_l1_ids_are_unique_and_ordered_under_threads() -> None:
+def test_ids_are_unique_and_ordered_under_threads() -> None:
     found: list[list[str]] = [[] for _ in range(8)]
 
     def work(mine: list[str]) -> None:
@@ -513,7 +513,7 @@ def test_l1_ids_are_unique_and_ordered_under_threads() -> None:
     assert all(map(ID.fullmatch, every))
 
 
-def test_l1_ids_stay_unique_and_ordered_when_the_clock_jumps_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_stay_unique_and_ordered_when_the_clock_jumps_back(monkeypatch: pytest.MonkeyPatch) -> None:
     namer = Namer("eq_")
     clock = [1_000_000_000, 1_000_000_000, 500_000_000, 500_001_000, 2_000_000_000]
     ticks = iter(clock)
@@ -525,7 +525,7 @@ def test_l1_ids_stay_unique_and_ordered_when_the_clock_jumps_back(monkeypatch: p
     assert [moment.clock for moment in moments] == [now // 1000 for now in clock]  # times are the clock's word
 
 
-def test_l1_a_forked_process_gives_other_ids() -> None:
+def test_a_forked_process_gives_other_ids() -> None:
     code = (
         "import os\nfrom ringtrue.log import query_name\nmoment = query_name.tick()\n"
         "child = os.fork()\nchild and os.wait()\nprint(query_name.name(moment, 'x'), flush=True)\n"
@@ -539,7 +539,7 @@ def test_l1_a_forked_process_gives_other_ids() -> None:
 # ── the proxy ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_l2_the_proxy_is_the_weighted_sum_of_its_four_terms() -> None:
+def test_the_proxy_is_the_weighted_sum_of_its_four_terms() -> None:
     assert quality_proxy([1.0] * 5, 0.0) == 1.0
     assert quality_proxy([1.0], 0.0) == pytest.approx(0.40 + 0.25 + 0.20 / 5 + 0.15)
     assert quality_proxy([0.0] * 5, 1e12) == pytest.approx(0.20)
@@ -547,7 +547,7 @@ def test_l2_the_proxy_is_the_weighted_sum_of_its_four_terms() -> None:
     assert quality_proxy([], 0.0) == 0.15
 
 
-def test_l2_what_cannot_be_known_is_none() -> None:
+def test_what_cannot_be_known_is_none() -> None:
     assert quality_proxy([0.5], None) is None
     assert quality_proxy([12.0, 3.0], 1.0) is None
     assert quality_proxy([float("nan")], 1.0) is None
@@ -567,7 +567,7 @@ def test_importing_the_log_does_not_import_the_database_or_the_retrievers() -> N
     assert out.stdout.strip() == ""
 
 
-def test_l1_a_database_that_is_down_neither_stops_nor_delays_the_start(tmp_path: Path) -> None:
+def test_a_database_that_is_down_neither_stops_nor_delays_the_start(tmp_path: Path) -> None:
     log = QueryLog("postgresql://nobody@127.0.0.1:9/none", folder=tmp_path / "log")
     start = time.monotonic()
     with log.query("pool", tool="shop") as q:
@@ -579,7 +579,7 @@ def test_l1_a_database_that_is_down_neither_stops_nor_delays_the_start(tmp_path:
     assert log.close()
 
 
-def test_l1_user_keys_are_what_delete_by_user_takes(store: Store) -> None:
+def test_user_keys_are_what_delete_by_user_takes(store: Store) -> None:
     from ringtrue.log import Redactor
 
     with QueryLog(store, project="shop", redact=Redactor(hash_users=True, salt="pepper")) as log:
@@ -590,7 +590,7 @@ def test_l1_user_keys_are_what_delete_by_user_takes(store: Store) -> None:
         assert store.queries(project="shop") == []
 
 
-def test_l1_without_a_project_of_its_own_a_live_system_is_of_the_configured_one(
+def test_without_a_project_of_its_own_a_live_system_is_of_the_configured_one(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ringtrue.rollout import Flags, Shadow

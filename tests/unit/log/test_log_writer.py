@@ -1,4 +1,4 @@
-"""L-1: the bounded queue, its thread, the spool and the counts."""
+"""The bounded queue, its thread, the spool and the counts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def opened(store: Any, **options: Any) -> QueryLog:
     return QueryLog(store, **options)
 
 
-def test_l1_events_go_in_batches_and_flush_waits_for_them() -> None:
+def test_events_go_in_batches_and_flush_waits_for_them() -> None:
     store = Memory()
     log = opened(store, batch=100)
     for number in range(250):
@@ -101,7 +101,7 @@ def test_l1_events_go_in_batches_and_flush_waits_for_them() -> None:
     assert log.close()
 
 
-def test_l1_overflow_is_counted_never_blocks_and_never_raises() -> None:
+def test_overflow_is_counted_never_blocks_and_never_raises() -> None:
     store = Memory()
     store.open.clear()  # the database hangs
     log = opened(store, queue_bytes=200_000, batch=10)
@@ -121,7 +121,7 @@ def test_l1_overflow_is_counted_never_blocks_and_never_raises() -> None:
     assert sum(entry.detail["dropped"] for entry in store.trail) == counts.dropped  # loss is told
 
 
-def test_l1_memory_of_the_queue_is_not_underestimated() -> None:
+def test_memory_of_the_queue_is_not_underestimated() -> None:
     def events(count: int) -> list[LoggedQuery]:
         return [
             LoggedQuery(
@@ -153,7 +153,7 @@ def test_l1_memory_of_the_queue_is_not_underestimated() -> None:
         FeedbackEvent("ef_7", "applause", "s", NOW),  # type: ignore[arg-type]
     ],
 )
-def test_l1_one_row_that_no_database_holds_costs_no_other(tmp_path: Path, poison: Any) -> None:
+def test_one_row_that_no_database_holds_costs_no_other(tmp_path: Path, poison: Any) -> None:
     with Store.open(tmp_path / "store.sqlite") as store:
         log = opened(store, redact=None)
         for number in range(5):
@@ -183,9 +183,7 @@ def test_l1_one_row_that_no_database_holds_costs_no_other(tmp_path: Path, poison
     ],
 )
 @pytest.mark.parametrize("away", [False, True])
-def test_l1_a_number_or_time_that_no_database_holds_is_refused_and_blocks_nobody(
-    tmp_path: Path, poison: Any, away: bool
-) -> None:
+def test_a_number_or_time_that_no_database_holds_is_refused_and_blocks_nobody(tmp_path: Path, poison: Any, away: bool) -> None:
     with Store.open(tmp_path / "store.sqlite") as inner:
         store = Sometimes(inner)
         store.away = away
@@ -215,7 +213,7 @@ class Sometimes:
         return getattr(self.inner, name)
 
 
-def test_l1_numbers_that_are_none_become_unknown_in_the_database_and_in_the_spool(tmp_path: Path) -> None:
+def test_numbers_that_are_none_become_unknown_in_the_database_and_in_the_spool(tmp_path: Path) -> None:
     import numpy as np
 
     odd: Any = {"scores": (np.float32(0.5), float("nan")), "fusion_weights": {"a": float("inf"), "b": np.float64(0.25)}}
@@ -236,7 +234,7 @@ def test_l1_numbers_that_are_none_become_unknown_in_the_database_and_in_the_spoo
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_l1_a_row_that_only_the_database_finds_wrong_is_searched_for_and_the_others_are_written(alone: bool) -> None:
+def test_a_row_that_only_the_database_finds_wrong_is_searched_for_and_the_others_are_written(alone: bool) -> None:
     store = Memory()
     log = opened(store)
     good = [] if alone else [row(number) for number in range(60)]
@@ -249,7 +247,7 @@ def test_l1_a_row_that_only_the_database_finds_wrong_is_searched_for_and_the_oth
     assert sum(entry.detail["refused"] for entry in store.trail) == 1
 
 
-def test_l1_a_database_that_takes_no_writes_refuses_no_row(tmp_path: Path) -> None:
+def test_a_database_that_takes_no_writes_refuses_no_row(tmp_path: Path) -> None:
     store = Memory()
     store.problem = InputError("store is read-only; check the permissions")  # as a row would be complained of
     log = opened(store, folder=tmp_path)
@@ -263,7 +261,7 @@ def test_l1_a_database_that_takes_no_writes_refuses_no_row(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("next_start", [False, True])
-def test_l1_a_spooled_row_that_the_database_refuses_does_not_hold_up_those_behind_it(tmp_path: Path, next_start: bool) -> None:
+def test_a_spooled_row_that_the_database_refuses_does_not_hold_up_those_behind_it(tmp_path: Path, next_start: bool) -> None:
     store = Memory()
     store.problem = Unreachable("gone")
     log = opened(store, folder=tmp_path, batch=5)
@@ -302,7 +300,7 @@ def _damage(spool: Path) -> None:
 
 
 @pytest.mark.parametrize("next_start", [False, True])
-def test_l1_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path: Path, next_start: bool) -> None:
+def test_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path: Path, next_start: bool) -> None:
     store = Memory()
     store.problem = Unreachable("gone")
     log = opened(store, folder=tmp_path)
@@ -335,7 +333,7 @@ def test_l1_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path
     assert (entry.detail["lost"], entry.detail["damaged"], entry.detail["kept_in"]) == (2, 2, kept.name)
 
 
-def test_l1_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -> None:
+def test_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -> None:
     killed = Tally(tmp_path, project="alpha")
     killed.add("accepted", 7)
     killed.close()  # as the end of its process would
@@ -350,7 +348,7 @@ def test_l1_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path
 
 
 @pytest.mark.parametrize("next_start", [False, True])
-def test_l3_a_user_who_was_deleted_meanwhile_does_not_come_back_from_the_spool(tmp_path: Path, next_start: bool) -> None:
+def test_a_user_who_was_deleted_meanwhile_does_not_come_back_from_the_spool(tmp_path: Path, next_start: bool) -> None:
     from ringtrue.store import USER_DELETED, user_mark
 
     store = Memory()
@@ -383,7 +381,7 @@ def test_l3_a_user_who_was_deleted_meanwhile_does_not_come_back_from_the_spool(t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_l3_a_user_who_was_deleted_in_one_project_comes_back_from_the_spool_of_another(tmp_path: Path) -> None:
+def test_a_user_who_was_deleted_in_one_project_comes_back_from_the_spool_of_another(tmp_path: Path) -> None:
     from ringtrue.store import USER_DELETED, user_mark
 
     store = Memory()
@@ -399,7 +397,7 @@ def test_l3_a_user_who_was_deleted_in_one_project_comes_back_from_the_spool_of_a
 
 
 @pytest.mark.parametrize("given", ["x", {"a": 1}, None, 7, row(1, result_ids=None), row(2, channel_contributions=3)])
-def test_l1_whatever_is_recorded_nothing_is_raised_and_it_is_refused_with_a_reason(given: Any) -> None:
+def test_whatever_is_recorded_nothing_is_raised_and_it_is_refused_with_a_reason(given: Any) -> None:
     store = Memory()
     log = opened(store)
     assert not log.record(given)
@@ -413,7 +411,7 @@ def test_l1_whatever_is_recorded_nothing_is_raised_and_it_is_refused_with_a_reas
     assert [entry.detail["reasons"] for entry in store.trail] == [{reason: 2}]
 
 
-def test_l1_an_event_that_names_no_project_is_of_the_logs_and_one_that_names_another_is_refused() -> None:
+def test_an_event_that_names_no_project_is_of_the_logs_and_one_that_names_another_is_refused() -> None:
     store = Memory()
     log = opened(store, project="shop")
     assert log.feedback(FeedbackEvent("ef_1", "click", "s", NOW))
@@ -430,7 +428,7 @@ def test_l1_an_event_that_names_no_project_is_of_the_logs_and_one_that_names_ano
     assert (entry.project, entry.detail["refused"], entry.detail["reasons"]) == ("shop", 2, {"another project": 2})
 
 
-def test_l1_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_redacted() -> None:
+def test_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_redacted() -> None:
     store = Memory()
     log = opened(store)
     log.record(row(1, total_latency_ms=-5.0))
@@ -458,7 +456,7 @@ def test_l1_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_
     assert sum(entry.detail["refused"] for entry in store.trail) == 5
 
 
-def test_l1_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
+def test_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
     killed = Tally(tmp_path, project="default")
     killed.add("accepted", 3)
     killed.add("no answer", 2)
@@ -473,7 +471,7 @@ def test_l1_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> Non
     assert (entry.detail["refused"], entry.detail["reasons"]) == (2, {"no answer": 1, "no record": 1})
 
 
-def test_l3_an_example_that_cannot_be_redacted_is_its_type() -> None:
+def test_an_example_that_cannot_be_redacted_is_its_type() -> None:
     def broken(text: str) -> str:
         raise RuntimeError(f"cannot read {text}")
 
@@ -486,7 +484,7 @@ def test_l3_an_example_that_cannot_be_redacted_is_its_type() -> None:
     log.close()
 
 
-def test_l3_what_cannot_be_redacted_is_refused_not_stored() -> None:
+def test_what_cannot_be_redacted_is_refused_not_stored() -> None:
     def broken(text: str) -> str:
         raise RuntimeError(f"cannot read {text}")
 
@@ -501,7 +499,7 @@ def test_l3_what_cannot_be_redacted_is_refused_not_stored() -> None:
     log.close()
 
 
-def test_l3_nothing_unredacted_reaches_database_or_spool(tmp_path: Path) -> None:
+def test_nothing_unredacted_reaches_database_or_spool(tmp_path: Path) -> None:
     store = Memory()
     store.problem = Unreachable("gone")
     log = opened(store, folder=tmp_path, redact=Redactor())
@@ -513,7 +511,7 @@ def test_l3_nothing_unredacted_reaches_database_or_spool(tmp_path: Path) -> None
     log.close()
 
 
-def test_l1_while_the_database_is_away_events_are_spooled_and_then_brought_in(tmp_path: Path) -> None:
+def test_while_the_database_is_away_events_are_spooled_and_then_brought_in(tmp_path: Path) -> None:
     store = Memory()
     store.problem = Unreachable("the server went away")
     log = opened(store, folder=tmp_path)
@@ -533,7 +531,7 @@ def test_l1_while_the_database_is_away_events_are_spooled_and_then_brought_in(tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_l1_a_spool_of_a_closed_log_is_brought_in_by_the_next(tmp_path: Path) -> None:
+def test_a_spool_of_a_closed_log_is_brought_in_by_the_next(tmp_path: Path) -> None:
     store = Memory()
     store.problem = Unreachable("gone")
     with opened(store, folder=tmp_path) as log:
@@ -549,7 +547,7 @@ def test_l1_a_spool_of_a_closed_log_is_brought_in_by_the_next(tmp_path: Path) ->
     assert store.trail == []
 
 
-def test_l1_a_database_that_hangs_at_the_end_does_not_hold_the_program_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_database_that_hangs_at_the_end_does_not_hold_the_program_and_loses_nothing(tmp_path: Path) -> None:
     store = Memory()
     store.open.clear()
     log = opened(store, folder=tmp_path, batch=3)
@@ -566,7 +564,7 @@ def test_l1_a_database_that_hangs_at_the_end_does_not_hold_the_program_and_loses
     assert {f"eq_{number:06}" for number in range(10)} <= set(again.rows)
 
 
-def test_l1_a_full_spool_leaves_events_in_the_queue_and_then_drops_and_counts(tmp_path: Path) -> None:
+def test_a_full_spool_leaves_events_in_the_queue_and_then_drops_and_counts(tmp_path: Path) -> None:
     store = Memory()
     store.problem = Unreachable("gone")
     log = opened(store, folder=tmp_path, spool_bytes=3000, queue_bytes=20_000, batch=2)
@@ -648,7 +646,7 @@ def test_a_spool_without_room_for_its_first_batch_leaves_no_file(tmp_path: Path)
     assert spool.peek(10).rows == [row(1)]
 
 
-def test_l1_a_log_that_is_closed_drops_and_counts() -> None:
+def test_a_log_that_is_closed_drops_and_counts() -> None:
     log = opened(Memory())
     assert log.close()
     assert log.close()
@@ -657,7 +655,7 @@ def test_l1_a_log_that_is_closed_drops_and_counts() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is a thing of POSIX")
-def test_l1_a_forked_child_writes_its_own_events_and_not_its_parents(tmp_path: Path) -> None:
+def test_a_forked_child_writes_its_own_events_and_not_its_parents(tmp_path: Path) -> None:
     code = f"""
 import os, sys
 from ringtrue.log import QueryLog
@@ -691,7 +689,7 @@ def _in_a_pool(place: str) -> None:
         q.answer(["a"])
 
 
-def test_l1_events_are_flushed_at_the_end_of_a_program_and_of_a_multiprocessing_child(tmp_path: Path) -> None:
+def test_events_are_flushed_at_the_end_of_a_program_and_of_a_multiprocessing_child(tmp_path: Path) -> None:
     place = str(tmp_path / "store.sqlite")
     code = f"from ringtrue.log import QueryLog\nlog = QueryLog({place!r})\n"
     code += "with log.query('last words', tool='shop') as q:\n    q.answer(['a'])\n"

@@ -1,4 +1,4 @@
-"""L-3: secrets and personal data are taken out before anything is stored."""
+"""Secrets and personal data are taken out before anything is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ringtrue.store import FeedbackEvent, LoggedQuery
 NOW = "2026-03-01T12:00:00.000000Z"
 
 
-def test_l3_at_least_95_percent_of_the_planted_secrets_and_personal_data_are_caught() -> None:
+def test_at_least_95_percent_of_the_planted_secrets_and_personal_data_are_caught() -> None:
     redactor = Redactor()
     found = planted()
     missed = [query for _, query, secret in found if secret in redactor.text(query)]
@@ -28,7 +28,7 @@ def test_l3_at_least_95_percent_of_the_planted_secrets_and_personal_data_are_cau
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_l3_other_random_letters_are_caught_as_well(seed: int) -> None:
+def test_other_random_letters_are_caught_as_well(seed: int) -> None:
     redactor = Redactor()
     found = planted(seed)
     missed = Counter(kind for kind, query, secret in found if secret in redactor.text(query))
@@ -37,7 +37,7 @@ def test_l3_other_random_letters_are_caught_as_well(seed: int) -> None:
     assert all(missed[kind] <= 0.1 * total[kind] for kind in total), missed
 
 
-def test_l3_false_alarms_on_harmless_queries_are_counted_and_few() -> None:
+def test_false_alarms_on_harmless_queries_are_counted_and_few() -> None:
     redactor = Redactor()
     queries = harmless()
     alarms = {query: redactor.text(query) for query in queries if redactor.text(query) != query}
@@ -67,18 +67,18 @@ def test_l3_false_alarms_on_harmless_queries_are_counted_and_few() -> None:
         ("ssn 123-45-6789", "ssn [ssn]"),
     ],
 )
-def test_l3_what_surrounds_a_find_stays(text: str, wanted: str) -> None:
+def test_what_surrounds_a_find_stays(text: str, wanted: str) -> None:
     assert Redactor().text(text) == wanted
 
 
-def test_l3_redacting_again_changes_nothing() -> None:
+def test_redacting_again_changes_nothing() -> None:
     redactor = Redactor()
     for _, query, _ in planted():
         once = redactor.text(query)
         assert redactor.text(once) == once
 
 
-def test_l3_reasons_flags_and_metadata_are_redacted_at_any_depth() -> None:
+def test_reasons_flags_and_metadata_are_redacted_at_any_depth() -> None:
     redactor = Redactor()
     query = LoggedQuery(
         "eq_1", "pool", "shop", NOW, fallback="error: no user ada@example.org", flags={"who": {"mail": ["ada@example.org"]}},
@@ -92,7 +92,7 @@ def test_l3_reasons_flags_and_metadata_are_redacted_at_any_depth() -> None:
     assert redactor.feedback(event).metadata == {"password": "[key]", "count": 3, "note": "[phone]"}
 
 
-def test_l3_metadata_that_is_no_plain_data_becomes_text_and_what_nests_without_end_is_left_out() -> None:
+def test_metadata_that_is_no_plain_data_becomes_text_and_what_nests_without_end_is_left_out() -> None:
     class Odd:
         def __str__(self) -> str:
             return "ada@example.org"
@@ -106,7 +106,7 @@ def test_l3_metadata_that_is_no_plain_data_becomes_text_and_what_nests_without_e
 
 
 @pytest.mark.parametrize("cleaner", [Redactor(), Redactor(hash_only=True, salt="pepper")], ids=["plain", "hashed"])
-def test_l3_what_lies_in_the_deepest_level_that_is_kept_is_kept(cleaner: Redactor) -> None:
+def test_what_lies_in_the_deepest_level_that_is_kept_is_kept(cleaner: Redactor) -> None:
     deepest: Any = {"item_id": "d1", "rank": 3, "on": True, "none": None}
     flags: Any = deepest
     for _ in range(DEPTH - 1):
@@ -116,7 +116,7 @@ def test_l3_what_lies_in_the_deepest_level_that_is_kept_is_kept(cleaner: Redacto
     assert cleaner.query(LoggedQuery("eq", "pool", "t", NOW, flags={"a": flags})).flags != {"a": flags}
 
 
-def test_l3_custom_patterns_and_functions() -> None:
+def test_custom_patterns_and_functions() -> None:
     redactor = Redactor(patterns={"room": r"\bR-\d+\b"}, functions=(lambda text: text.replace("Blofeld", "[villain]"),))
     assert redactor.text("Blofeld in R-214") == "[villain] in [room]"
     with pytest.raises(InputError, match="cannot be read"):
@@ -125,7 +125,7 @@ def test_l3_custom_patterns_and_functions() -> None:
         Redactor(kinds=("emial",))
 
 
-def test_l3_hash_only_keeps_equal_queries_equal_and_unreadable_with_a_key_of_each_project() -> None:
+def test_hash_only_keeps_equal_queries_equal_and_unreadable_with_a_key_of_each_project() -> None:
     redactor = Redactor(hash_only=True, hash_users=True, salt="pepper")
 
     def stored(text: str, project: str = "shop", salt: Redactor = redactor) -> LoggedQuery:
@@ -144,7 +144,7 @@ KEPT = {"query_id", "tool_name", "created_at", "project", "session_id", "user_id
 """Ids, and names that a program gives its parts."""
 
 
-def test_l3_hash_only_leaves_no_word_of_the_question_in_any_field() -> None:
+def test_hash_only_leaves_no_word_of_the_question_in_any_field() -> None:
     redactor = Redactor(hash_only=True, salt="pepper")
     texts = {one.name: SECRET for one in fields(LoggedQuery) if "str" in str(one.type) and one.name not in KEPT}
     texts = {name: text for name, text in texts.items() if name not in {"result_ids", "channel_contributions"}}
@@ -181,12 +181,12 @@ def test_l3_hash_only_leaves_no_word_of_the_question_in_any_field() -> None:
         ("divorce lawyer", "no vector for divorce", r"h_[0-9a-f]{32}"),
     ],
 )
-def test_l3_hash_only_keeps_the_type_of_an_error_and_nothing_it_says(query: str, fallback: str, wanted: str) -> None:
+def test_hash_only_keeps_the_type_of_an_error_and_nothing_it_says(query: str, fallback: str, wanted: str) -> None:
     made = Redactor(hash_only=True, salt="pepper").query(LoggedQuery("eq", query, "t", NOW, fallback=fallback))
     assert re.fullmatch(wanted, made.fallback or "")
 
 
-def test_l3_hash_only_keeps_what_an_interleaved_list_needs() -> None:
+def test_hash_only_keeps_what_an_interleaved_list_needs() -> None:
     from ringtrue.rollout.interleave import Interleaved, as_flag, from_flags
 
     shown = Interleaved(("guide to divorce", "b"), (-1.0, 1.0))
@@ -195,7 +195,7 @@ def test_l3_hash_only_keeps_what_an_interleaved_list_needs() -> None:
     assert from_flags("rerank v2", made.flags) == shown
 
 
-def test_l3_modes_and_categories_are_redacted_as_well() -> None:
+def test_modes_and_categories_are_redacted_as_well() -> None:
     mail = "ada@example.org"
     row = LoggedQuery(
         "eq", "pool", "t", NOW, mode=mail, mode_override=mail, token_pressure_level=mail, eval_category=mail, intent=mail
@@ -206,7 +206,7 @@ def test_l3_modes_and_categories_are_redacted_as_well() -> None:
     assert Redactor().query(LoggedQuery("eq", "pool", "t", NOW, mode="deep")).mode == "deep"
 
 
-def test_l3_a_hash_without_a_key_is_refused_since_guesses_could_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hash_without_a_key_is_refused_since_guesses_could_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RINGTRUE_LOG_SALT", raising=False)
     with pytest.raises(MissingInput, match="RINGTRUE_LOG_SALT"):
         Redactor(hash_only=True)
@@ -219,7 +219,7 @@ def test_l3_a_hash_without_a_key_is_refused_since_guesses_could_be_compared(monk
     ["+1234567890" * 3000, "a@" * 15_000, "0 " * 15_000, "password " * 4000, "::" * 15_000, "A1" * 15_000, "DE89 " * 6000,
      "-----BEGIN RSA PRIVATE KEY-----" * 1000, "://a:b" * 5000, "1." * 15_000],
 )  # fmt: skip
-def test_l3_no_text_makes_redaction_slow(text: str) -> None:
+def test_no_text_makes_redaction_slow(text: str) -> None:
     import time
 
     start = time.process_time()

@@ -1,4 +1,4 @@
-"""Every measure of the catalogue on an answer small enough to compute by hand (M-2, M-8, M-9)."""
+"""Every measure of the catalogue on an answer small enough to compute by hand."""
 
 from __future__ import annotations
 
@@ -132,35 +132,35 @@ LISTS = {
 
 
 @pytest.mark.parametrize(("measure", "expected"), RANKED.items(), ids=RANKED)
-def test_m2_ranked_measure_by_hand(measure: str, expected: float) -> None:
+def test_ranked_measure_by_hand(measure: str, expected: float) -> None:
     scores = score({"q": SHOWN}, {"q": GRADES}, [measure])
     assert scores[measure] == pytest.approx(expected, abs=1e-12)
     assert scores.per_query["q"][str(Measure.parse(measure))] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("measure", "expected"), LISTS.items(), ids=LISTS)
-def test_m9_list_measure_by_hand(measure: str, expected: float) -> None:
+def test_list_measure_by_hand(measure: str, expected: float) -> None:
     scores = score({"q": SHOWN}, {"q": GRADES}, [measure], facts=FACTS)
     assert scores[measure] == pytest.approx(expected, abs=1e-12)
 
 
-def test_m2_every_measure_of_the_catalogue_has_an_example_here() -> None:
+def test_every_measure_of_the_catalogue_has_an_example_here() -> None:
     assert {Measure.parse(text).name for text in (*RANKED, *LISTS)} == {definition.name for definition in CATALOGUE}
 
 
-def test_m2_the_catalogue_holds_what_the_specification_names() -> None:
+def test_the_catalogue_holds_what_the_specification_names() -> None:
     named = "R P SetP F1 RR AP nDCG DCG Success AllRelevant RPrec Bpref RBP RBPResidual infAP Judged ERR"
     assert set(named.split()) <= {definition.name for definition in CATALOGUE}
 
 
-def test_m2_all_examples_asked_for_together_give_the_same_values() -> None:
+def test_all_examples_asked_for_together_give_the_same_values() -> None:
     everything = {**RANKED, **LISTS}
     scores = score({"q": SHOWN}, {"q": GRADES}, list(everything), facts=FACTS)
     assert scores.aggregate == {str(Measure.parse(text)): pytest.approx(value) for text, value in everything.items()}
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 7, 11, 1000, 10**9])
-def test_m2_any_k(k: int) -> None:
+def test_any_k(k: int) -> None:
     found = sum(rank <= k for rank in (1, 3, 5))
     scores = score({"q": SHOWN}, {"q": GRADES}, [f"P@{k}", f"R@{k}", f"SetP@{k}"])
     assert scores[f"P@{k}"] == pytest.approx(found / k)
@@ -168,7 +168,7 @@ def test_m2_any_k(k: int) -> None:
     assert scores[f"SetP@{k}"] == found / min(k, 5)
 
 
-def test_m2_reciprocal_rank_and_average_precision_average_to_mrr_and_map() -> None:
+def test_reciprocal_rank_and_average_precision_average_to_mrr_and_map() -> None:
     run = {"q1": ["r"], "q2": ["-", "r"], "q3": ["-", "-", "-"]}
     scores = score(run, {query: {"r": 1} for query in run}, ["RR", "AP", "GMAP"])
     assert scores["mrr"] == pytest.approx((1 + 1 / 2 + 0) / 3)
@@ -176,7 +176,7 @@ def test_m2_reciprocal_rank_and_average_precision_average_to_mrr_and_map() -> No
     assert scores["gm_map"] == pytest.approx((1 * (1 / 2) * 0.00001) ** (1 / 3))
 
 
-def test_m2_counts_are_summed_over_queries() -> None:
+def test_counts_are_summed_over_queries() -> None:
     scores = score(
         {"q1": ["a", "b"], "q2": ["c"]}, {"q1": {"a": 1, "z": 1}, "q2": {"c": 0}}, ["NumRet", "NumRel", "NumRelRet", "NumQ"]
     )
@@ -246,7 +246,7 @@ class TestRankBiasedPrecision:
         assert scores["RBP(p=0.5, rel=1)"] + scores["RBPResidual(p=0.5)"] == pytest.approx(best)
 
 
-def test_m3_exponential_gain_of_an_absurd_grade_is_an_error_instead_of_a_dropped_query() -> None:
+def test_exponential_gain_of_an_absurd_grade_is_an_error_instead_of_a_dropped_query() -> None:
     with pytest.raises(InputError, match="grade 5000 is too large for gain='exp'"):
         score({"q": ["a"]}, {"q": {"a": 5000}}, ["nDCG(gain='exp')"])
     assert score({"q": ["a"]}, {"q": {"a": 5000}}, ["nDCG"])["nDCG"] == 1.0
@@ -264,9 +264,7 @@ def test_m3_exponential_gain_of_an_absurd_grade_is_an_error_instead_of_a_dropped
         (1.0, 3 / 10),
     ],
 )
-def test_m2_interpolated_precision_rounds_the_needed_count_to_the_nearest_as_trec_eval_10(
-    level: float, expected: float
-) -> None:
+def test_interpolated_precision_rounds_the_needed_count_to_the_nearest_as_trec_eval_10(level: float, expected: float) -> None:
     shown = [f"d{rank}" for rank in range(1, 11)]
     measure = Measure("IPrec", at=level)
     assert score({"q": shown}, {"q": {"d1": 1, "d3": 1, "d10": 1}}, [measure])[measure] == pytest.approx(expected)

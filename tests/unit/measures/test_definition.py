@@ -1,4 +1,4 @@
-"""A measure is a value equal to its text: parser, alias table, other tools' spellings, and errors with a cure (M-1)."""
+"""A measure is a value equal to its text: parser, alias table, other tools' spellings, and errors with a cure."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ def plain(definition: Definition) -> Measure:
 
 
 @pytest.mark.parametrize(("habit", "canonical"), HABITS.items(), ids=HABITS)
-def test_m1_alias_is_read_and_printed_in_one_form(habit: str, canonical: str) -> None:
+def test_alias_is_read_and_printed_in_one_form(habit: str, canonical: str) -> None:
     assert str(Measure.parse(habit)) == canonical
     assert Measure.parse(habit) == Measure.parse(canonical)
     assert hash(Measure.parse(habit)) == hash(Measure.parse(canonical))
 
 
 @pytest.mark.parametrize(("text", "snake", "prometheus", "trec"), SPELLINGS, ids=[row[0] for row in SPELLINGS])
-def test_m1_external_spellings(text: str, snake: str, prometheus: tuple[str, dict[str, str]], trec: str | None) -> None:
+def test_external_spellings(text: str, snake: str, prometheus: tuple[str, dict[str, str]], trec: str | None) -> None:
     measure = Measure.parse(text)
     assert str(measure) == text
     assert measure.snake == snake
@@ -150,12 +150,12 @@ def test_m1_external_spellings(text: str, snake: str, prometheus: tuple[str, dic
     assert measure.trec == trec
 
 
-def test_m1_a_column_name_joins_the_items_of_a_list_with_single_underscores() -> None:
+def test_a_column_name_joins_the_items_of_a_list_with_single_underscores() -> None:
     measure = Measure.parse("ImportanceRecall(tiers=['critical', 'important'])@5")
     assert measure.snake == "importance_recall_tiers_critical_important_at_5"
 
 
-def test_m1_every_name_in_the_alias_table_means_exactly_one_measure() -> None:
+def test_every_name_in_the_alias_table_means_exactly_one_measure() -> None:
     owners: dict[str, set[str]] = {}
     for definition in CATALOGUE:
         for alias in (definition.name, definition.snake, *definition.aliases):
@@ -165,7 +165,7 @@ def test_m1_every_name_in_the_alias_table_means_exactly_one_measure() -> None:
 
 
 @pytest.mark.parametrize("definition", CATALOGUE, ids=lambda definition: definition.name)
-def test_m1_every_measure_is_read_back_from_its_own_and_its_external_names(definition: Definition) -> None:
+def test_every_measure_is_read_back_from_its_own_and_its_external_names(definition: Definition) -> None:
     measure = plain(definition)
     assert Measure.parse(str(measure)) == measure
     if measure.trec is not None:
@@ -176,7 +176,7 @@ def test_m1_every_measure_is_read_back_from_its_own_and_its_external_names(defin
     assert measure.snake == measure.snake.lower()
 
 
-def test_m1_no_two_measures_share_a_column_or_a_trec_eval_name() -> None:
+def test_no_two_measures_share_a_column_or_a_trec_eval_name() -> None:
     measures = [plain(definition) for definition in CATALOGUE]
     measures += [Measure(definition.name) for definition in CATALOGUE if definition.cutoff == "may"]
     for names in ([m.snake for m in measures], [m.trec for m in measures if m.trec], [str(m) for m in measures]):
@@ -184,14 +184,14 @@ def test_m1_no_two_measures_share_a_column_or_a_trec_eval_name() -> None:
 
 
 @pytest.mark.parametrize("definition", CATALOGUE, ids=lambda definition: definition.name)
-def test_m1_every_measure_says_what_it_means_how_it_is_computed_and_where_it_is_from(definition: Definition) -> None:
+def test_every_measure_says_what_it_means_how_it_is_computed_and_where_it_is_from(definition: Definition) -> None:
     assert definition.means.endswith((".", ")."))
     assert definition.formula
     assert definition.source
     assert DEFINITIONS[definition.name] is definition
 
 
-def test_m1_a_measure_is_a_value() -> None:
+def test_a_measure_is_a_value() -> None:
     measure = Measure("P", at=5, options=(("rel", 2),))
     assert measure == Measure.parse("P(rel=2)@5")
     assert len({measure, Measure.parse("precision(rel=2)@5")}) == 1
@@ -203,12 +203,12 @@ def test_m1_a_measure_is_a_value() -> None:
         measure.at = 10  # type: ignore[misc]
 
 
-def test_m1_options_print_in_one_order() -> None:
+def test_options_print_in_one_order() -> None:
     texts = ["nDCG(rel=2, gain='exp')@10", "nDCG(gain='exp', rel=2)@10", 'ndcg( gain = "exp",rel=2 )@10']
     assert {str(Measure.parse(text)) for text in texts} == {"nDCG(gain='exp', rel=2)@10"}
 
 
-def test_m1_a_recall_level_prints_one_way() -> None:
+def test_a_recall_level_prints_one_way() -> None:
     assert {str(Measure.parse(text)) for text in ("IPrec@0", "IPrec@0.0", "IPrec@-0.0")} == {"IPrec@0.0"}
     assert str(Measure.parse("IPrec@1")) == "IPrec@1.0"
 
@@ -222,17 +222,17 @@ def refusal(text: object) -> str:
 
 
 @pytest.mark.parametrize("text", ["nDCG@", "", "@10", "P(rel=2@5", "P(rel==2)@5", "10", "P@@5", "P@ten"])
-def test_m1_a_text_that_is_no_measure_is_shown_with_how_to_write_one(text: str) -> None:
+def test_a_text_that_is_no_measure_is_shown_with_how_to_write_one(text: str) -> None:
     assert refusal(text) == f"cannot read measure {text!r}; write it like nDCG@10 or P(rel=2)@10"
 
 
 @pytest.mark.parametrize("value", [None, 10, b"nDCG@10"])
-def test_m1_a_value_that_is_no_text_is_refused(value: object) -> None:
+def test_a_value_that_is_no_text_is_refused(value: object) -> None:
     assert refusal(value) == f"cannot read measure {value!r}; write it like nDCG@10 or P(rel=2)@10"
 
 
 @pytest.mark.parametrize("text", ["P(2)@5", "bm25 >> P"])
-def test_m1_plain_arguments_and_pipelines_are_no_measures(text: str) -> None:
+def test_plain_arguments_and_pipelines_are_no_measures(text: str) -> None:
     assert refusal(text).startswith(f"cannot read measure {text!r}: options have names; write it like")
 
 
@@ -246,13 +246,13 @@ def test_m1_plain_arguments_and_pipelines_are_no_measures(text: str) -> None:
         ("ndcg_cutt_10", "'nDCG'"),
     ],
 )
-def test_m1_an_unknown_name_is_met_with_the_nearest_legal_one(text: str, nearest: str) -> None:
+def test_an_unknown_name_is_met_with_the_nearest_legal_one(text: str, nearest: str) -> None:
     message = refusal(text)
     assert message.startswith(f"there is no measure '{text.split('@')[0]}' (in {text!r}); did you mean ")
     assert nearest in message
 
 
-def test_m1_the_constructor_checks_like_the_parser() -> None:
+def test_the_constructor_checks_like_the_parser() -> None:
     with pytest.raises(SpecError, match="there is no measure 'ndcg'; did you mean 'nDCG'"):
         Measure("ndcg", at=10)
 
@@ -274,7 +274,7 @@ def test_m1_the_constructor_checks_like_the_parser() -> None:
         ("P(gain='exp')@5", "P has no option 'gain'; did you mean 'rel' or 'judged_only'?"),
     ],
 )
-def test_m1_a_wrong_cutoff_or_option_is_named_with_its_cure(text: str, message: str) -> None:
+def test_a_wrong_cutoff_or_option_is_named_with_its_cure(text: str, message: str) -> None:
     assert refusal(text) == message
 
 
@@ -301,14 +301,14 @@ def test_m1_a_wrong_cutoff_or_option_is_named_with_its_cure(text: str, message: 
         ("Diversity(by='')@5", "by=''"),
     ],
 )
-def test_m1_an_option_outside_its_range_is_shown_with_what_it_means(text: str, value: str) -> None:
+def test_an_option_outside_its_range_is_shown_with_what_it_means(text: str, value: str) -> None:
     message = refusal(text)
     key = value.split("=")[0]
     assert f"cannot have {value}" in message
     assert f": {key} is " in message
 
 
-def test_m1_a_cutoff_that_is_a_truth_value_is_refused() -> None:
+def test_a_cutoff_that_is_a_truth_value_is_refused() -> None:
     with pytest.raises(SpecError, match="the cut-off True of P is not a whole number"):
         Measure("P", at=True)
     with pytest.raises(SpecError, match="not True"):

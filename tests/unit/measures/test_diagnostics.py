@@ -1,4 +1,4 @@
-"""M-8: figures about how answers came to be, on examples small enough to count by hand."""
+"""Figures about how answers came to be, on examples small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ FUSED = [
 ]
 
 
-def test_m8_channels_are_counted_by_the_hits_they_brought_and_brought_alone() -> None:
+def test_channels_are_counted_by_the_hits_they_brought_and_brought_alone() -> None:
     found = channel_contribution(FUSED)
     assert (found["bm25"].hits, found["bm25"].rate, found["bm25"].unique_rate) == (3, 3 / 4, 2 / 4)
     assert (found["dense"].hits, found["dense"].rate, found["dense"].unique_rate) == (2, 2 / 4, 1 / 4)
 
 
-def test_m8_only_the_first_k_hits_count_as_contribution() -> None:
+def test_only_the_first_k_hits_count_as_contribution() -> None:
     found = channel_contribution(FUSED, k=1)
     assert found["bm25"].rate == 1.0
     assert found["dense"].rate == 0.5
     assert found["dense"].unique_rate == 0.0
 
 
-def test_m8_no_answer_has_no_channels() -> None:
+def test_no_answer_has_no_channels() -> None:
     assert channel_contribution([]) == {}
 
 
-def test_m8_reorder_rate_is_the_share_whose_rank_differs_from_its_best_channel_rank() -> None:
+def test_reorder_rate_is_the_share_whose_rank_differs_from_its_best_channel_rank() -> None:
     # a: 1 against 1, b: 2 against 1, c: 3 against 2, d: 1 against 1.
     assert fusion_reorder_rate(FUSED) == 2 / 4
     assert fusion_reorder_rate(FUSED, k=1) == 0.0
 
 
-def test_m8_hits_without_channel_ranks_say_nothing_about_reordering() -> None:
+def test_hits_without_channel_ranks_say_nothing_about_reordering() -> None:
     assert math.isnan(fusion_reorder_rate([Ranking("q", (Hit("a"),))]))
 
 
-def test_m8_expansion_impact_is_the_share_found_only_after_it() -> None:
+def test_expansion_impact_is_the_share_found_only_after_it() -> None:
     before, after = {"q1": ["a", "b"]}, {"q1": ["a", "c"], "q2": ["d"]}
     assert expansion_impact(before, after) == 2 / 3
     assert expansion_impact(before, after, relevant={"q1": {"a", "c"}}) == 1 / 2
     assert math.isnan(expansion_impact(before, after, relevant={}))
 
 
-def test_m8_latency_percentiles_interpolate_and_leave_unknown_ones_out() -> None:
+def test_latency_percentiles_interpolate_and_leave_unknown_ones_out() -> None:
     found = latency([None, *map(float, range(1, 101))])
     assert (found.count, found.mean, found.p50) == (100, 50.5, 50.5)
     assert (found.p95, found.p99) == (pytest.approx(95.05), pytest.approx(99.01))
@@ -70,7 +70,7 @@ def test_trap_08_latency_of_nothing_is_not_0() -> None:
     assert all(math.isnan(value) for value in (found.mean, found.p50, found.p95, found.p99))
 
 
-def test_m8_error_rate_overall_and_per_intent() -> None:
+def test_error_rate_overall_and_per_intent() -> None:
     answers = [Ranking("a", ()), Ranking("b", (), error="timeout"), Ranking("c", (), error="refused"), Ranking("d", ())]
     facts = {"a": {"intent": "fix_bug"}, "b": {"intent": "fix_bug"}, "c": {"intent": "understand"}}
     assert error_rate(answers) == 0.5

@@ -21,26 +21,26 @@ class TestGain:
     LABELS = {"a": 3, "b": 1, "c": 2}  # noqa: RUF012
     GRADES = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}  # noqa: RUF012
 
-    def test_m3_linear_dcg_of_3_1_2_is_4_63(self) -> None:
+    def test_linear_dcg_of_3_1_2_is_4_63(self) -> None:
         assert round(value(["a", "b", "c"], self.LABELS, "DCG@3"), 2) == 4.63
 
-    def test_m3_the_ideal_of_3_1_2_is_4_76(self) -> None:
+    def test_the_ideal_of_3_1_2_is_4_76(self) -> None:
         assert round(value(["a", "c", "b"], self.LABELS, "DCG@3"), 2) == 4.76
 
-    def test_m3_linear_ndcg_of_3_1_2_is_0_97(self) -> None:
+    def test_linear_ndcg_of_3_1_2_is_0_97(self) -> None:
         assert round(value(["a", "b", "c"], self.LABELS, "nDCG@3"), 2) == 0.97
 
-    def test_m3_exponential_ndcg_of_d1_d4_d2_is_0_905(self) -> None:
+    def test_exponential_ndcg_of_d1_d4_d2_is_0_905(self) -> None:
         exact = (7 + 3 / math.log2(4)) / (7 + 3 / math.log2(3) + 1 / math.log2(4))
         assert value(["d1", "d4", "d2"], self.GRADES, "nDCG(gain='exp')@3") == pytest.approx(exact, abs=1e-12)
         assert round(exact, 3) == 0.905
 
-    def test_m3_linear_ndcg_of_d1_d4_d2_is_0_840(self) -> None:
+    def test_linear_ndcg_of_d1_d4_d2_is_0_840(self) -> None:
         exact = (3 + 2 / math.log2(4)) / (3 + 2 / math.log2(3) + 1 / math.log2(4))
         assert value(["d1", "d4", "d2"], self.GRADES, "nDCG@3") == pytest.approx(exact, abs=1e-12)
         assert round(exact, 3) == 0.840
 
-    def test_m3_linear_is_the_default_and_the_report_says_which_gain_was_used(self) -> None:
+    def test_linear_is_the_default_and_the_report_says_which_gain_was_used(self) -> None:
         scores = score({"q": ["d1", "d4", "d2"]}, {"q": self.GRADES}, ["nDCG@3", "nDCG(gain='exp')@3", "DCG", "P@3"])
         assert scores.counted.gain == (
             "nDCG@3: linear gain (the grade)",
@@ -48,33 +48,33 @@ class TestGain:
             "DCG: linear gain (the grade)",
         )
 
-    def test_m3_on_binary_grades_both_gains_agree(self) -> None:
+    def test_on_binary_grades_both_gains_agree(self) -> None:
         grades = {"d1": 1, "d2": 1, "d4": 0}
         assert value(["d1", "d4", "d2"], grades, "nDCG") == value(["d1", "d4", "d2"], grades, "nDCG(gain='exp')")
 
 
 class TestWorkedExamples:
-    def test_m4_three_of_five_in_the_top_ten_is_recall_0_60(self) -> None:
+    def test_three_of_five_in_the_top_ten_is_recall_0_60(self) -> None:
         top = ["d1", "d6", "d2", "d7", "d8", "d9", "d3", "d10", "d11", "d12"]
         assert value(top, FIVE, "R@10") == pytest.approx(0.60)
 
-    def test_m4_three_of_five_in_the_top_five_is_recall_0_6(self) -> None:
+    def test_three_of_five_in_the_top_five_is_recall_0_6(self) -> None:
         assert value(["d1", "x", "d2", "y", "d3"], FIVE, "R@5") == pytest.approx(0.6)
 
-    def test_m4_recall_is_monotone_in_k(self) -> None:
+    def test_recall_is_monotone_in_k(self) -> None:
         shown = ["d1", "x", "d2", "y", "d3", "d4", "z", "d5"]
         recalls = [value(shown, FIVE, f"R@{k}") for k in range(1, 12)]
         assert recalls == sorted(recalls)
         assert recalls == pytest.approx([0.2, 0.2, 0.4, 0.4, 0.6, 0.8, 0.8, 1, 1, 1, 1])
 
-    def test_m4_first_relevant_at_rank_3_is_a_third(self) -> None:
+    def test_first_relevant_at_rank_3_is_a_third(self) -> None:
         assert value(["x", "y", "d1", "d2"], FIVE, "RR") == pytest.approx(1 / 3)
 
-    def test_m4_ranks_1_2_3_are_mrr_0_611(self) -> None:
+    def test_ranks_1_2_3_are_mrr_0_611(self) -> None:
         run = {"a": ["d1"], "b": ["x", "d1"], "c": ["x", "y", "d1"]}
         assert round(score(run, {query: {"d1": 1} for query in run}, ["RR"])["mrr"], 3) == 0.611
 
-    def test_m4_three_relevant_of_five_is_precision_0_6(self) -> None:
+    def test_three_relevant_of_five_is_precision_0_6(self) -> None:
         assert value(["d1", "d2", "x", "d3", "y"], FIVE, "P@5") == pytest.approx(0.6)
 
 

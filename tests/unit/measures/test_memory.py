@@ -1,4 +1,4 @@
-"""M-9: figures about an agent's memory over many answers, on examples small enough to count by hand."""
+"""Figures about an agent's memory over many answers, on examples small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ringtrue.measures import (
 )
 
 
-def test_m9_abstention_is_precision_and_recall_of_silence() -> None:
+def test_abstention_is_precision_and_recall_of_silence() -> None:
     # Silent: a, b, d (d was never answered at all). Deserved silence: a, c.
     found = abstention({"a": [], "b": [], "c": ["x"], "e": ["x"]}, negative={"a", "c"}, queries={"a", "b", "c", "d", "e"})
     assert (found.silent, found.negative, found.silent_rate) == (3, 2, 3 / 5)
     assert (found.precision, found.recall, found.f1) == (1 / 3, 1 / 2, 2 / 5)
 
 
-def test_m9_abstention_without_silence_or_without_negatives_is_undefined() -> None:
+def test_abstention_without_silence_or_without_negatives_is_undefined() -> None:
     found = abstention({"a": ["x"]}, negative=(), queries={"a"})
     assert math.isnan(found.precision)
     assert math.isnan(found.recall)
@@ -32,14 +32,14 @@ def test_m9_abstention_without_silence_or_without_negatives_is_undefined() -> No
     assert found.silent_rate == 0.0
 
 
-def test_m9_risk_coverage_answers_the_surest_first() -> None:
+def test_risk_coverage_answers_the_surest_first() -> None:
     found = risk_coverage([0.9, 0.8, 0.7, 0.6], [True, False, True, True])
     assert found.coverage == (0.25, 0.5, 0.75, 1.0)
     assert found.risk == (0.0, 0.5, pytest.approx(1 / 3), 0.25)
     assert found.area == pytest.approx((0 + 0.5 + 1 / 3 + 0.25) / 4)
 
 
-def test_m9_equal_confidence_is_answered_together_whatever_the_order() -> None:
+def test_equal_confidence_is_answered_together_whatever_the_order() -> None:
     one = risk_coverage([0.5, 0.5, 0.9], [True, False, True])
     assert one == risk_coverage([0.5, 0.9, 0.5], [False, True, True])
     assert one.coverage == (pytest.approx(1 / 3), 1.0)
@@ -51,7 +51,7 @@ def test_trap_08_a_curve_over_nothing_has_no_area() -> None:
     assert math.isnan(calibration([], []).ece)
 
 
-def test_m9_calibration_error_brier_and_bins() -> None:
+def test_calibration_error_brier_and_bins() -> None:
     found = calibration([0.95, 0.85, 0.15, 1.0], [True, False, False, True], bins=10)
     # Bins: 0.15 alone (right 0), 0.85 alone (right 0), 0.95 and 1.0 together (right 1, confidence 0.975).
     assert [(group.count, group.accuracy) for group in found.bins] == [(1, 0.0), (1, 0.0), (2, 1.0)]
@@ -68,7 +68,7 @@ def test_m9_calibration_error_brier_and_bins() -> None:
         (lambda: risk_coverage([math.nan], [True]), "not a number"),
     ],
 )
-def test_m9_confidences_that_cannot_be_used_are_named(call, says) -> None:
+def test_confidences_that_cannot_be_used_are_named(call, says) -> None:
     with pytest.raises(InputError, match=says):
         call()
 
@@ -76,25 +76,25 @@ def test_m9_confidences_that_cannot_be_used_are_named(call, says) -> None:
 GRADES = {"first": {"a": 1}, "later": {"a": 1}, "nothing": {"a": 0}}
 
 
-def test_m9_cold_start_compares_first_questions_with_later_ones() -> None:
+def test_cold_start_compares_first_questions_with_later_ones() -> None:
     found = cold_start({"first": ["x", "a"], "later": ["a"], "nothing": ["x"]}, GRADES, cold={"first"})
     assert (found.cold, found.warm, found.ratio) == (0.5, 1.0, 0.5)
 
 
-def test_m9_cold_start_without_cold_questions_has_no_ratio() -> None:
+def test_cold_start_without_cold_questions_has_no_ratio() -> None:
     found = cold_start({"later": ["a"]}, {"later": {"a": 1}}, cold=())
     assert math.isnan(found.cold)
     assert math.isnan(found.ratio)
 
 
-def test_m9_personalisation_lift_is_the_difference_in_mrr() -> None:
+def test_personalisation_lift_is_the_difference_in_mrr() -> None:
     boosted, plain = {"first": ["a"], "later": ["a"]}, {"first": ["x", "a"], "later": ["a"]}
     grades = {query: GRADES[query] for query in ("first", "later")}
     assert personalisation_lift(boosted, plain, grades) == pytest.approx(0.25)
     assert personalisation_lift(plain, boosted, grades) == pytest.approx(-0.25)
 
 
-def test_m9_token_savings_add_up_and_an_unknown_count_is_an_error() -> None:
+def test_token_savings_add_up_and_an_unknown_count_is_an_error() -> None:
     assert dedup_token_savings(["a", "b", "a"], {"a": 120, "b": 30}) == 270
     assert dedup_token_savings([], {}) == 0
     with pytest.raises(InputError, match="'c'"):

@@ -1,4 +1,4 @@
-"""What scoring gives back: values, means, slices, spread, worst queries (M-7)."""
+"""What scoring gives back: values, means, slices, spread, worst queries."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ def test_aggregate_is_the_mean_of_what_is_defined_and_a_sum_for_counts(scores: S
     assert scores["GMAP"] == pytest.approx((1 * (1 / 2) * (1 / 4) * 0.00001) ** (1 / 4))
 
 
-def test_m7_median_and_standard_deviation_stand_beside_the_mean(scores: Scores) -> None:
+def test_median_and_standard_deviation_stand_beside_the_mean(scores: Scores) -> None:
     same(scores.summary("RR"), count=4, values=[1, 1 / 2, 1 / 4, 0])
     same(scores.summary("P@1"), count=5, values=[1, 0, 0, 0, 0])
     assert scores.summary("RR").median == pytest.approx(3 / 8)
 
 
-def test_m7_the_spread_of_one_query_is_unknown_not_0() -> None:
+def test_the_spread_of_one_query_is_unknown_not_0() -> None:
     found = score({"q": ["r"]}, {"q": {"r": 1}}, ["RR"]).summary("RR")
     assert (found.count, found.mean, found.median) == (1, 1.0, 1.0)
     assert math.isnan(found.std)
 
 
-def test_m7_a_slice_is_averaged_as_the_whole_is(scores: Scores) -> None:
+def test_a_slice_is_averaged_as_the_whole_is(scores: Scores) -> None:
     by_type = scores.by("query_type", "GMAP")
     assert by_type["fact"].mean == pytest.approx(math.sqrt(1 * 1 / 2))
     assert by_type["how"].mean == pytest.approx(math.sqrt(1 / 4 * 0.00001))
     assert scores.summary("GMAP").mean == pytest.approx(scores["GMAP"])
 
 
-def test_m7_every_mean_also_per_slice_with_its_count(scores: Scores) -> None:
+def test_every_mean_also_per_slice_with_its_count(scores: Scores) -> None:
     by_type = scores.by("query_type", "RR")
     assert list(by_type) == ["fact", "how", "none"]
     same(by_type["fact"], count=2, values=[1, 1 / 2])
@@ -86,7 +86,7 @@ def test_trap_08_a_slice_where_nothing_is_defined_has_no_mean(scores: Scores) ->
     assert math.isnan(empty.std)
 
 
-def test_m7_a_query_with_several_tags_is_in_each_of_their_slices(scores: Scores) -> None:
+def test_a_query_with_several_tags_is_in_each_of_their_slices(scores: Scores) -> None:
     by_tag = scores.by("tags", "P@1")
     assert {tag: found.count for tag, found in by_tag.items()} == {"(none)": 2, "a": 2, "b": 2}
     same(by_tag["a"], count=2, values=[1, 0])
@@ -94,27 +94,27 @@ def test_m7_a_query_with_several_tags_is_in_each_of_their_slices(scores: Scores)
     same(by_tag["(none)"], count=2, values=[0, 0])
 
 
-def test_m7_queries_without_the_field_form_a_slice_of_their_own(scores: Scores) -> None:
+def test_queries_without_the_field_form_a_slice_of_their_own(scores: Scores) -> None:
     assert {name: found.count for name, found in scores.by("category", "P@1").items()} == {"(none)": 4, "only here": 1}
     assert {name: found.count for name, found in scores.by("hard", "P@1").items()} == {"(none)": 3, "False": 1, "True": 1}
 
 
-def test_m7_slices_by_one_value_cover_every_query(scores: Scores) -> None:
+def test_slices_by_one_value_cover_every_query(scores: Scores) -> None:
     for fact in ("query_type", "corpus", "category", "hard"):
         assert sum(found.count for found in scores.by(fact, "P@1").values()) == 5
 
 
-def test_m7_an_unknown_slice_is_met_with_the_nearest(scores: Scores) -> None:
+def test_an_unknown_slice_is_met_with_the_nearest(scores: Scores) -> None:
     with pytest.raises(InputError, match="no query has the field 'query_typ'; did you mean 'query_type'"):
         scores.by("query_typ", "RR")
 
 
-def test_m7_without_facts_slices_say_where_facts_come_from() -> None:
+def test_without_facts_slices_say_where_facts_come_from() -> None:
     with pytest.raises(InputError, match="no query has the field 'query_type'; score against a golden set that declares it"):
         score(RUN, GRADES, ["RR"]).by("query_type", "RR")
 
 
-def test_m7_a_golden_set_brings_its_own_slices() -> None:
+def test_a_golden_set_brings_its_own_slices() -> None:
     golden = GoldenSet(
         id="g",
         version="1",
@@ -125,23 +125,23 @@ def test_m7_a_golden_set_brings_its_own_slices() -> None:
     assert {name: found.mean for name, found in by_intent.items()} == {"find": 1.0, "list": 0.5}
 
 
-def test_m7_worst_queries_come_first_and_undefined_ones_not_at_all(scores: Scores) -> None:
+def test_worst_queries_come_first_and_undefined_ones_not_at_all(scores: Scores) -> None:
     assert scores.worst("RR") == [("q4", 0.0), ("q3", 0.25), ("q2", 0.5), ("q1", 1.0)]
     assert scores.worst("RR", count=2) == [("q4", 0.0), ("q3", 0.25)]
 
 
-def test_m7_equally_bad_queries_stay_in_their_order(scores: Scores) -> None:
+def test_equally_bad_queries_stay_in_their_order(scores: Scores) -> None:
     assert [query for query, _ in scores.worst("P@1")] == ["q2", "q3", "q4", "q5", "q1"]
 
 
-def test_m7_where_lower_is_better_the_worst_query_has_the_highest_value() -> None:
+def test_where_lower_is_better_the_worst_query_has_the_highest_value() -> None:
     run = {"q1": ["r"], "q2": ["x"], "q3": []}
     found = score(run, {query: {"r": 1} for query in run}, ["FalseInject@5"])
     assert found.worst("FalseInject@5", count=1) == [("q2", 1.0)]
 
 
 @pytest.mark.parametrize("name", ["Forbidden", "Stale", "FalseInject", "Diversity"])
-def test_m7_the_measures_in_which_lower_is_better_say_so(name: str) -> None:
+def test_the_measures_in_which_lower_is_better_say_so(name: str) -> None:
     assert Measure(name, at=5).definition.lower_is_better
 
 
@@ -171,7 +171,7 @@ def test_notes_tell_everything_that_was_not_plain() -> None:
         assert note.startswith(number)
 
 
-def test_m6_values_are_bit_identical_from_run_to_run() -> None:
+def test_values_are_bit_identical_from_run_to_run() -> None:
     rng = np.random.default_rng(5)
     rows = [(f"q{q}", f"d{d}", float(rng.random())) for q in range(40) for d in range(60)]
     grades = {f"q{q}": {f"d{d}": int(rng.integers(0, 4)) for d in range(0, 80, 3)} for q in range(40)}

@@ -20,7 +20,7 @@ def memory_bench() -> GoldenSet:
     return load("memory-bench")
 
 
-def test_a10_what_is_shown_unasked_is_right_and_off_topic_prompts_get_silence(memory_bench: GoldenSet) -> None:
+def test_what_is_shown_unasked_is_right_and_off_topic_prompts_get_silence(memory_bench: GoldenSet) -> None:
     (row,) = bench(memory_bench, [SHIPPED])
     assert row.measures["SetP@3"] >= 0.70
     assert row.measures["R@10"] >= 0.90
@@ -30,7 +30,7 @@ def test_a10_what_is_shown_unasked_is_right_and_off_topic_prompts_get_silence(me
     assert all(len(ids) <= 3 for ids in row.shown.values())
 
 
-def test_a4_the_level_is_what_keeps_the_hook_from_talking(memory_bench: GoldenSet) -> None:
+def test_the_level_is_what_keeps_the_hook_from_talking(memory_bench: GoldenSet) -> None:
     fixed, null = bench(memory_bench, [BenchArm("fts5_bm25", "fixed"), SHIPPED])
     assert fixed.measures["FalseInject@3"] > 0.5 > null.measures["FalseInject@3"]
     assert fixed.measures["R@10"] == null.measures["R@10"]  # on demand the threshold does not count
@@ -42,7 +42,7 @@ def test_trap_30_nothing_retired_is_shown_or_found(memory_bench: GoldenSet) -> N
         assert row.measures["Constitutional@5"] == 1.0
 
 
-def test_a5_follow_ups_are_asked_with_the_turns_before(memory_bench: GoldenSet) -> None:
+def test_follow_ups_are_asked_with_the_turns_before(memory_bench: GoldenSet) -> None:
     texts = questions_of(memory_bench, Settings())
     follow_up = next(query for query in memory_bench.queries if query.metadata["transcript_context"])
     whole = next(query for query in memory_bench.queries if not query.metadata["transcript_context"])
@@ -51,7 +51,7 @@ def test_a5_follow_ups_are_asked_with_the_turns_before(memory_bench: GoldenSet) 
     assert texts[whole.query_id] == whole.text
 
 
-def test_m9_what_a_set_does_not_tell_is_left_out(memory_bench: GoldenSet) -> None:
+def test_what_a_set_does_not_tell_is_left_out(memory_bench: GoldenSet) -> None:
     (row,) = bench(memory_bench, [SHIPPED])
     assert "ChainCompleteness@10" not in row.measures
     assert "session lift" not in row.measures
@@ -60,6 +60,6 @@ def test_m9_what_a_set_does_not_tell_is_left_out(memory_bench: GoldenSet) -> Non
     assert not {"abstention F1", "off-topic silent"} & row.measures.keys()
 
 
-def test_a10_a_set_without_memories_is_refused() -> None:
+def test_a_set_without_memories_is_refused() -> None:
     with pytest.raises(InputError, match="no documents"):
         bench(GoldenSet("empty", "1.0.0", (), ()))

@@ -1,4 +1,4 @@
-"""memory_context (A-7): the mode follows the pressure, the text its budget, the constitutional always surface."""
+"""memory_context: the mode follows the pressure, the text its budget, the constitutional always surface."""
 
 from __future__ import annotations
 

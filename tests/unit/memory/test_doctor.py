@@ -1,4 +1,4 @@
-"""The doctor: each thing it promises to find is planted and found, and a good folder has nothing (A-2, A-5)."""
+"""The doctor: each thing it promises to find is planted and found, and a good folder has nothing."""
 
 from __future__ import annotations
 

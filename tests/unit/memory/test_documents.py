@@ -1,4 +1,4 @@
-"""Memories become the documents that the golden loader makes of the same files (E-6)."""
+"""Memories become the documents that the golden loader makes of the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adding and changing memories (A-1, A-2): checked, safe against others, and nothing is ever lost."""
+"""Adding and changing memories: checked, safe against others, and nothing is ever lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search kept open (A-7): it follows the files, shows the constitutional, and ranks as the hook does."""
+"""The search kept open: it follows the files, shows the constitutional, and ranks as the hook does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of the journal (A-5, F-1): counted from events as the hook writes them."""
+"""The figures of the journal: counted from events as the hook writes them."""
 
 from __future__ import annotations
 

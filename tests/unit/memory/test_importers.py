@@ -1,4 +1,4 @@
-"""Import and export: nothing is overwritten unasked, nothing is lost on the way there and back (A-2)."""
+"""Import and export: nothing is overwritten unasked, nothing is lost on the way there and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page for people (A-1): all memories, safe to render, and no part of the hot path."""
+"""The page for people: all memories, safe to render, and no part of the hot path."""
 
 from __future__ import annotations
 

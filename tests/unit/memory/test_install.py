@@ -107,14 +107,14 @@ def read(path: Path) -> Any:
 # ── the plugin has the documented form ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a9_the_manifest_has_documented_fields_and_a_kebab_name(project: Path) -> None:
+def test_the_manifest_has_documented_fields_and_a_kebab_name(project: Path) -> None:
     manifest = read(claude(project) / ".claude-plugin" / "plugin.json")
     assert manifest.keys() <= PLUGIN_FIELDS
     assert manifest["name"] == "memory"
     assert manifest["version"].count(".") == 2
 
 
-def test_a9_hooks_have_the_wrapper_the_exec_form_and_timeouts_in_seconds(project: Path) -> None:
+def test_hooks_have_the_wrapper_the_exec_form_and_timeouts_in_seconds(project: Path) -> None:
     whole = read(claude(project) / "hooks" / "hooks.json")
     assert set(whole) == {"description", "hooks"}
     hooks = whole["hooks"]
@@ -130,7 +130,7 @@ def test_a9_hooks_have_the_wrapper_the_exec_form_and_timeouts_in_seconds(project
                 assert 1 <= hook["timeout"] <= 30
 
 
-def test_a9_only_the_prompt_waits_for_its_hook(project: Path) -> None:
+def test_only_the_prompt_waits_for_its_hook(project: Path) -> None:
     hooks = read(claude(project) / "hooks" / "hooks.json")["hooks"]
     waits = {event: not groups[0]["hooks"][0].get("async", False) for event, groups in hooks.items()}
     assert waits == {"UserPromptSubmit": True, "PostToolUse": False, "Stop": False, "SessionStart": False}
@@ -140,7 +140,7 @@ def test_a9_only_the_prompt_waits_for_its_hook(project: Path) -> None:
     assert reads["hooks"][0]["if"] == "Read(**/.claude/memory/**)"
 
 
-def test_a6_the_skill_has_documented_fields_and_the_ten_phrases(project: Path) -> None:
+def test_the_skill_has_documented_fields_and_the_ten_phrases(project: Path) -> None:
     _, front, text = (claude(project) / "skills" / "search" / "SKILL.md").read_text(encoding="utf-8").split("---\n", 2)
     fields = yaml.safe_load(front)
     assert set(fields) <= SKILL_FIELDS
@@ -152,13 +152,13 @@ def test_a6_the_skill_has_documented_fields_and_the_ten_phrases(project: Path) -
     assert "@" not in text
 
 
-def test_a9_the_mcp_server_is_this_ringtrue(project: Path) -> None:
+def test_the_mcp_server_is_this_ringtrue(project: Path) -> None:
     (server,) = read(claude(project) / ".mcp.json")["mcpServers"].values()
     assert set(server) <= SERVER_FIELDS
     assert [server["command"], *server["args"]] == [sys.executable, "-m", "ringtrue", "memory", "mcp"]
 
 
-def test_a9_without_the_mcp_package_the_server_is_left_out_and_said_so(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_mcp_package_the_server_is_left_out_and_said_so(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_serves", lambda: False)
     before = (project / ".codex" / "config.toml").read_bytes()
     done = [install(host, base=project) for host in HOSTS]
@@ -167,7 +167,7 @@ def test_a9_without_the_mcp_package_the_server_is_left_out_and_said_so(project: 
     assert all(any(install_command("mcp") in note for note in one.notes) for one in done)
 
 
-def test_a9_the_copy_runs_without_ringtrue_and_without_packages(project: Path) -> None:
+def test_the_copy_runs_without_ringtrue_and_without_packages(project: Path) -> None:
     folder = claude(project)
     hook = folder / "lib" / "hook" / "hook.py"
     done = subprocess.run(
@@ -179,13 +179,13 @@ def test_a9_the_copy_runs_without_ringtrue_and_without_packages(project: Path) -
     assert names - {"ringtrue_memory_hook", "imported package"} <= set(sys.stdlib_module_names)
 
 
-def test_a9_the_copy_is_the_whole_room_and_compiled(project: Path) -> None:
+def test_the_copy_is_the_whole_room_and_compiled(project: Path) -> None:
     folder = claude(project) / "lib" / "hook"
     assert {path.name for path in folder.iterdir() if path.is_file()} == {name for name, _ in library()}
     assert {path.name.split(".")[0] for path in (folder / "__pycache__").glob("*.pyc")} >= {"respond", "index", "threshold"}
 
 
-def test_a9_codex_gets_its_own_form(project: Path) -> None:
+def test_codex_gets_its_own_form(project: Path) -> None:
     install("codex", base=project)
     hooks = read(project / ".codex" / "hooks.json")["hooks"]
     assert hooks["Stop"][0]["hooks"][0]["command"] == "notify-send done"
@@ -200,7 +200,7 @@ def test_a9_codex_gets_its_own_form(project: Path) -> None:
     assert config["model"] == "x"
 
 
-def test_a9_codex_commands_run_in_a_shell_though_the_path_has_a_blank(project: Path) -> None:
+def test_codex_commands_run_in_a_shell_though_the_path_has_a_blank(project: Path) -> None:
     install("codex", base=project)
     command = read(project / ".codex" / "hooks.json")["hooks"]["SessionStart"][0]["hooks"][0]["command"]
     payload = json.dumps({"hook_event_name": "SessionStart", "cwd": str(project), "session_id": "s", "source": "startup"})
@@ -209,7 +209,7 @@ def test_a9_codex_commands_run_in_a_shell_though_the_path_has_a_blank(project: P
     assert list((project / ".claude" / "memory" / ".ringtrue" / "journal").glob("*.jsonl"))
 
 
-def test_a9_opencode_gets_the_server_alone(project: Path) -> None:
+def test_opencode_gets_the_server_alone(project: Path) -> None:
     done = install("opencode", base=project)
     config = read(project / "opencode.json")
     assert config["theme"] == "dark"
@@ -222,7 +222,7 @@ def test_a9_opencode_gets_the_server_alone(project: Path) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a9_uninstall_restores_every_byte(project: Path, host: str) -> None:
+def test_uninstall_restores_every_byte(project: Path, host: str) -> None:
     before = tree(project)
     done = install(host, base=project)
     assert {change.action for change in done.changes} <= {"create", "change"}
@@ -234,7 +234,7 @@ def test_a9_uninstall_restores_every_byte(project: Path, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a9_where_nothing_was_before_nothing_is_left(tmp_path: Path, host: str) -> None:
+def test_where_nothing_was_before_nothing_is_left(tmp_path: Path, host: str) -> None:
     for user in (False, True):
         install(host, base=tmp_path, user=user)
         uninstall(host, base=tmp_path, user=user)
@@ -242,7 +242,7 @@ def test_a9_where_nothing_was_before_nothing_is_left(tmp_path: Path, host: str) 
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a9_installing_again_changes_nothing_and_still_restores(project: Path, host: str) -> None:
+def test_installing_again_changes_nothing_and_still_restores(project: Path, host: str) -> None:
     before = tree(project)
     install(host, base=project)
     first = tree(project)
@@ -254,7 +254,7 @@ def test_a9_installing_again_changes_nothing_and_still_restores(project: Path, h
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a9_a_dry_run_tells_and_does_nothing(project: Path, host: str) -> None:
+def test_a_dry_run_tells_and_does_nothing(project: Path, host: str) -> None:
     before = tree(project)
     told = install(host, base=project, dry_run=True).changes
     assert tree(project) == before
@@ -266,7 +266,7 @@ def test_a9_a_dry_run_tells_and_does_nothing(project: Path, host: str) -> None:
     assert tree(project) == there
 
 
-def test_a9_an_upgrade_replaces_old_files_of_ours(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgrade_replaces_old_files_of_ours(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = tree(project)
     monkeypatch.setattr(module, "library", lambda: [("hook.py", b"old = 1\n"), ("gone.py", b"gone = 1\n")])
     folder = claude(project)
@@ -278,7 +278,7 @@ def test_a9_an_upgrade_replaces_old_files_of_ours(project: Path, monkeypatch: py
     assert tree(project) == before
 
 
-def test_a9_edits_since_survive_and_only_our_entries_go(project: Path) -> None:
+def test_edits_since_survive_and_only_our_entries_go(project: Path) -> None:
     install("codex", base=project)
     hooks = project / ".codex" / "hooks.json"
     edited = read(hooks)
@@ -299,7 +299,7 @@ def test_a9_edits_since_survive_and_only_our_entries_go(project: Path) -> None:
     assert not (project / ".codex" / "ringtrue-memory").exists()
 
 
-def test_a9_a_file_that_only_looks_different_gets_its_old_bytes(project: Path) -> None:
+def test_a_file_that_only_looks_different_gets_its_old_bytes(project: Path) -> None:
     before = tree(project)
     for host, name in (("codex", ".codex/hooks.json"), ("opencode", "opencode.json")):
         install(host, base=project)
@@ -309,7 +309,7 @@ def test_a9_a_file_that_only_looks_different_gets_its_old_bytes(project: Path) -
     assert tree(project) == before
 
 
-def test_a9_a_file_of_ours_that_was_edited_stays_and_is_named(project: Path) -> None:
+def test_a_file_of_ours_that_was_edited_stays_and_is_named(project: Path) -> None:
     folder = claude(project)
     (folder / "hooks" / "hooks.json").write_text('{"hooks": {}}')
     (folder / "notes.txt").write_text("mine")
@@ -321,7 +321,7 @@ def test_a9_a_file_of_ours_that_was_edited_stays_and_is_named(project: Path) -> 
     assert not (folder / ".claude-plugin").exists()
 
 
-def test_a9_memories_and_the_journal_are_never_touched(project: Path) -> None:
+def test_memories_and_the_journal_are_never_touched(project: Path) -> None:
     claude(project)
     journal = project / ".claude" / "memory" / ".ringtrue" / "journal"
     journal.mkdir(parents=True)
@@ -331,7 +331,7 @@ def test_a9_memories_and_the_journal_are_never_touched(project: Path) -> None:
     assert (project / ".claude" / "memory" / "decision" / "x.json").is_file()
 
 
-def test_a9_a_linked_configuration_stays_a_link(project: Path, tmp_path: Path) -> None:
+def test_a_linked_configuration_stays_a_link(project: Path, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.toml"
     path = project / ".codex" / "config.toml"
     path.rename(real)
@@ -343,7 +343,7 @@ def test_a9_a_linked_configuration_stays_a_link(project: Path, tmp_path: Path) -
     assert (path.is_symlink(), real.read_bytes()) == (True, CONFIG)
 
 
-def test_a9_the_note_with_old_bytes_is_for_the_user_alone(project: Path) -> None:
+def test_the_note_with_old_bytes_is_for_the_user_alone(project: Path) -> None:
     install("codex", base=project)
     assert (project / ".codex" / "ringtrue-memory" / "install.json").stat().st_mode & 0o077 == 0
 
@@ -367,7 +367,7 @@ def test_a9_the_note_with_old_bytes_is_for_the_user_alone(project: Path) -> None
         ("opencode", "opencode.json", '{"mcp": 1}', "mcp is 1"),
     ],
 )
-def test_a9_what_cannot_be_read_is_refused_and_left(project: Path, host: str, name: str, text: str, said: str) -> None:
+def test_what_cannot_be_read_is_refused_and_left(project: Path, host: str, name: str, text: str, said: str) -> None:
     (project / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     before = tree(project)
     with pytest.raises(InputError, match=said) as refusal:
@@ -377,7 +377,7 @@ def test_a9_what_cannot_be_read_is_refused_and_left(project: Path, host: str, na
     assert tree(project) == before
 
 
-def test_a9_a_broken_file_stops_uninstalling_before_anything_happens(project: Path) -> None:
+def test_a_broken_file_stops_uninstalling_before_anything_happens(project: Path) -> None:
     install("codex", base=project)
     (project / ".codex" / "hooks.json").write_text("{broken")
     before = tree(project)
@@ -386,7 +386,7 @@ def test_a9_a_broken_file_stops_uninstalling_before_anything_happens(project: Pa
     assert tree(project) == before
 
 
-def test_a9_a_folder_of_somebody_else_is_not_taken(project: Path) -> None:
+def test_a_folder_of_somebody_else_is_not_taken(project: Path) -> None:
     other = project / ".claude" / "skills" / "memory"
     other.mkdir(parents=True)
     (other / "SKILL.md").write_text("mine")
@@ -399,7 +399,7 @@ def test_a9_a_folder_of_somebody_else_is_not_taken(project: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"form": 1, "made": {"../../x": ""}, "changed": {}, "folders": [], "version": ""}']
 )
-def test_a9_a_damaged_note_removes_nothing(project: Path, text: str) -> None:
+def test_a_damaged_note_removes_nothing(project: Path, text: str) -> None:
     folder = claude(project)
     (folder / "install.json").write_text(text)
     before = tree(project)
@@ -408,13 +408,13 @@ def test_a9_a_damaged_note_removes_nothing(project: Path, text: str) -> None:
     assert tree(project) == before
 
 
-def test_a9_opencode_with_comments_is_left_to_its_owner(project: Path) -> None:
+def test_opencode_with_comments_is_left_to_its_owner(project: Path) -> None:
     (project / "opencode.json").rename(project / "opencode.jsonc")
     with pytest.raises(InputError, match="by hand"):
         install("opencode", base=project)
 
 
-def test_a9_a_python_that_cannot_run_the_hook_is_refused(project: Path, tmp_path: Path) -> None:
+def test_a_python_that_cannot_run_the_hook_is_refused(project: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not run as a Python"):
         install("claude", base=project, python=tmp_path / "nowhere")
     old = tmp_path / "old-python"
@@ -425,13 +425,13 @@ def test_a9_a_python_that_cannot_run_the_hook_is_refused(project: Path, tmp_path
     assert not (project / ".claude" / "skills").exists()
 
 
-def test_a9_a_python_may_be_named(project: Path) -> None:
+def test_a_python_may_be_named(project: Path) -> None:
     install("claude", base=project, python=Path(sys.executable))
     hooks = read(project / ".claude" / "skills" / "memory" / "hooks" / "hooks.json")["hooks"]
     assert hooks["Stop"][0]["hooks"][0]["command"] == sys.executable
 
 
-def test_a9_two_installations_at_once_are_warned_of(project: Path, tmp_path: Path) -> None:
+def test_two_installations_at_once_are_warned_of(project: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     install("claude", base=home, user=True)
@@ -439,7 +439,7 @@ def test_a9_two_installations_at_once_are_warned_of(project: Path, tmp_path: Pat
     assert any("answered twice" in note for note in done.notes)
 
 
-def test_a9_an_unknown_host_or_folder_is_named(tmp_path: Path) -> None:
+def test_an_unknown_host_or_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'claude'"):
         install("cloude", base=tmp_path)
     with pytest.raises(MissingInput, match="no such folder"):

@@ -1,4 +1,4 @@
-"""Contradictions and duplicates: what the doctor finds of the pairs that were planted (A-2)."""
+"""Contradictions and duplicates: what the doctor finds of the pairs that were planted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first prompt after an import finds what it needs (A-10)."""
+"""The first prompt after an import finds what it needs."""
 
 from __future__ import annotations
 

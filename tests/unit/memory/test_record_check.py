@@ -1,4 +1,4 @@
-"""Every problem of a record is listed (A-1)."""
+"""Every problem of a record is listed."""
 
 from __future__ import annotations
 

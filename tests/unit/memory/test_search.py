@@ -1,4 +1,4 @@
-"""Searching on demand: the same index as the hook, cut as the settings say (A-3, E-6)."""
+"""Searching on demand: the same index as the hook, cut as the settings say."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_collection_follows_the_files(tmp_path) -> None:
     assert len(engine.memories(NOW)) == 2
 
 
-def test_a4_how_the_hook_sees_a_text_names_its_words_the_evidence_and_the_phrase(tmp_path) -> None:
+def test_how_the_hook_sees_a_text_names_its_words_the_evidence_and_the_phrase(tmp_path) -> None:
     root = str(tmp_path)
     full = memory("redis", "Redis is full", "drain the queue", trigger_phrases=("OOM command not allowed",))
     other = memory("jwt", "Sessions are JWT", "signed")

@@ -1,4 +1,4 @@
-"""Secrets in records: found where they stand, and replaced (A-8)."""
+"""Secrets in records: found where they stand, and replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP tools (A-7) through the official client, in process: what they take, give and refuse."""
+"""The MCP tools through the official client, in process: what they take, give and refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of the MCP server (A-7): nothing is sent twice, and the saving is counted."""
+"""Sessions of the MCP server: nothing is sent twice, and the saving is counted."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_f1_an_injection_becomes_a_search_with_its_prompt_and_a_read_is_joined_by_it(journal: Journal, store: Store) -> None:
+def test_an_injection_becomes_a_search_with_its_prompt_and_a_read_is_joined_by_it(journal: Journal, store: Store) -> None:
     journal.prompt("p1", "jwt", "keys")
     journal.prompt("p2", "keys")
     journal.read("keys", prompt_id="p1")
@@ -72,7 +72,7 @@ def test_f1_an_injection_becomes_a_search_with_its_prompt_and_a_read_is_joined_b
     assert event.metadata["linked_by"] == "prompt"
 
 
-def test_f1_bringing_a_journal_twice_changes_nothing(journal: Journal, store: Store) -> None:
+def test_bringing_a_journal_twice_changes_nothing(journal: Journal, store: Store) -> None:
     journal.prompt("p1", "jwt")
     journal.read("jwt", prompt_id="p1")
     journal.note("reference", prompt_id="p1", referenced=[{"id": "jwt", "rank": 1, "words": 9}])
@@ -87,14 +87,14 @@ def test_f1_bringing_a_journal_twice_changes_nothing(journal: Journal, store: St
     assert bring_journal(journal.root, store).new_queries == 1
 
 
-def test_f1_silence_is_a_search_that_showed_nothing(journal: Journal, store: Store) -> None:
+def test_silence_is_a_search_that_showed_nothing(journal: Journal, store: Store) -> None:
     journal.prompt("p1")
     bring_journal(journal.root, store)
     (row,) = store.queries()
     assert row.result_ids == ()
 
 
-def test_f1_prompts_that_were_not_searched_for_are_no_searches(journal: Journal, store: Store) -> None:
+def test_prompts_that_were_not_searched_for_are_no_searches(journal: Journal, store: Store) -> None:
     journal.note("prompt", outcome="skipped", reason="shorter than 10 characters")
     journal.note("prompt", outcome="empty", reason="the host sent no prompt")
     brought = bring_journal(journal.root, store)
@@ -102,7 +102,7 @@ def test_f1_prompts_that_were_not_searched_for_are_no_searches(journal: Journal,
     assert brought.left == {"prompt skipped": 1, "prompt empty": 1}
 
 
-def test_f1_without_prompt_ids_the_session_joins(journal: Journal, store: Store) -> None:
+def test_without_prompt_ids_the_session_joins(journal: Journal, store: Store) -> None:
     journal.prompt("", "jwt")
     journal.read("jwt")
     bring_journal(journal.root, store)
@@ -111,7 +111,7 @@ def test_f1_without_prompt_ids_the_session_joins(journal: Journal, store: Store)
     assert event.rank_in_results == 1
 
 
-def test_f1_a_read_of_what_was_never_shown_is_no_read_after_search(journal: Journal, store: Store) -> None:
+def test_a_read_of_what_was_never_shown_is_no_read_after_search(journal: Journal, store: Store) -> None:
     journal.prompt("p1", "jwt")
     journal.read("redis", prompt_id="p1")
     brought = bring_journal(journal.root, store)
@@ -119,7 +119,7 @@ def test_f1_a_read_of_what_was_never_shown_is_no_read_after_search(journal: Jour
     assert brought.left == {"read without having been shown before": 1}
 
 
-def test_f1_searches_of_the_server_come_under_their_tool(journal: Journal, store: Store) -> None:
+def test_searches_of_the_server_come_under_their_tool(journal: Journal, store: Store) -> None:
     results = [{"id": "jwt", "rank": 1, "score": 3.0}]
     journal.note("search", tool="memory_search", strategy="hybrid", intent="find_decision", query="tokens", results=results)
     journal.read("jwt", tool="memory_load")
@@ -161,7 +161,7 @@ def test_names_of_tasks_are_redacted_as_queries_are(journal: Journal, store: Sto
         assert one.task_id.startswith("h_")
 
 
-def test_l3_secrets_and_people_are_taken_out_and_hash_only_leaves_no_word(journal: Journal, tmp_path: Path) -> None:
+def test_secrets_and_people_are_taken_out_and_hash_only_leaves_no_word(journal: Journal, tmp_path: Path) -> None:
     journal.prompt("p1", "jwt", query="mail ada@example.org about the signing keys")
     with Store.open(tmp_path / "a.sqlite") as store:
         bring_journal(journal.root, store)
@@ -174,7 +174,7 @@ def test_l3_secrets_and_people_are_taken_out_and_hash_only_leaves_no_word(journa
         assert "signing" not in str(row)
 
 
-def test_f4_judgments_are_derived_from_what_the_hooks_saw(journal: Journal, store: Store) -> None:
+def test_judgments_are_derived_from_what_the_hooks_saw(journal: Journal, store: Store) -> None:
     journal.prompt("p1", "jwt", "keys")
     journal.read("jwt", prompt_id="p1")
     validate(journal.root, {"keys": False}, memories=[_memory("keys")], session_id="s1", now=journal.at + 3600)
@@ -203,7 +203,7 @@ def test_trap_33_lines_that_make_no_sense_are_counted_and_passed_over(journal: J
     assert (searches, feedback, left) == ([], [], {"unreadable": 3})
 
 
-def test_f1_feedback_of_no_session_is_left_and_named(journal: Journal) -> None:
+def test_feedback_of_no_session_is_left_and_named(journal: Journal) -> None:
     journal.prompt("p1", "jwt")
     journal.read("jwt", session_id=None, prompt_id="p1")
     assert rows_of(journal.root)[2] == {"read_after_search of no session": 1}
@@ -212,7 +212,7 @@ def test_f1_feedback_of_no_session_is_left_and_named(journal: Journal) -> None:
 # ── figures ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a5_figures_tell_right_false_and_unknown_apart(journal: Journal, store: Store) -> None:
+def test_figures_tell_right_false_and_unknown_apart(journal: Journal, store: Store) -> None:
     journal.prompt("p1", "jwt")  # read: right
     journal.read("jwt", prompt_id="p1")
     journal.prompt("p2", "redis")  # only shown: unknown
@@ -237,25 +237,25 @@ def test_a5_figures_tell_right_false_and_unknown_apart(journal: Journal, store: 
     assert stored == {**found.as_record(), "not_searched": {}}  # only the journal knows these
 
 
-def test_a5_what_was_only_shown_makes_no_rate_of_false_ones(journal: Journal) -> None:
+def test_what_was_only_shown_makes_no_rate_of_false_ones(journal: Journal) -> None:
     journal.prompt("p1", "jwt")
     assert figures(journal.root).false_inject_rate is None
     assert figures(journal.root).reference_rate is None, "the host has told of nothing yet"
 
 
-def test_a5_nothing_noted_is_nothing_known(journal: Journal) -> None:
+def test_nothing_noted_is_nothing_known(journal: Journal) -> None:
     found = figures(journal.root)
     assert (found.prompts, found.silent_rate, found.read_rate, found.false_inject_rate) == (0, None, None, None)
 
 
-def test_a5_a_judgment_by_hand_counts_over_a_read() -> None:
+def test_a_judgment_by_hand_counts_over_a_read() -> None:
     row = LoggedQuery("q", "x", HOOK, "2026-03-01T12:00:00Z", session_id="s", result_ids=("a",))
     read = FeedbackEvent("e", "read_after_search", "s", "2026-03-01T12:01:00Z", query_id="q", item_id="a", rank_in_results=1)
     hand = StoredJudgment("q", "a", 0, "manual", "2026-03-02T00:00:00Z", annotator="kim")
     assert (count([row], [read]).right, count([row], [read], [hand]).false) == (1, 1)
 
 
-def test_a5_a_changed_mind_counts_last() -> None:
+def test_a_changed_mind_counts_last() -> None:
     row = LoggedQuery("q", "x", HOOK, "2026-03-01T12:00:00Z", session_id="s", result_ids=("a",))
     said = [
         FeedbackEvent(str(place), kind, "s", f"2026-03-01T12:0{place}:00Z", query_id="q", item_id="a")  # type: ignore[arg-type]
@@ -264,7 +264,7 @@ def test_a5_a_changed_mind_counts_last() -> None:
     assert (count([row], said[:1]).false, count([row], said).false, count([row], said).right) == (1, 0, 1)
 
 
-def test_o3_health_has_a_line_for_the_memory(journal: Journal, store: Store) -> None:
+def test_health_has_a_line_for_the_memory(journal: Journal, store: Store) -> None:
     assert memory_part(store) is None
     journal.prompt("p1", "jwt")
     journal.read("jwt", prompt_id="p1")
@@ -282,7 +282,7 @@ def _memory(name: str) -> Memory:
     return Memory(id=name, category="decision", title=name, body="")
 
 
-def test_f1_a_prompt_that_was_searched_with_earlier_turns_is_logged_with_them(journal: Journal, store: Store) -> None:
+def test_a_prompt_that_was_searched_with_earlier_turns_is_logged_with_them(journal: Journal, store: Store) -> None:
     journal.prompt("p1", "jwt", query="is it safe?", enriched=True, searched="is it safe?\nthe terraform lock")
     journal.prompt("p2", "jwt", query="is it safe?", enriched=False)
     journal.prompt("p3", "jwt", query="is it safe?", enriched=True)  # by a hook that did not keep what it searched for

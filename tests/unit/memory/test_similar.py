@@ -1,4 +1,4 @@
-"""What a new memory is said to be like, the doctor shows as well (A-2)."""
+"""What a new memory is said to be like, the doctor shows as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks and validations in the journal (F-3, F-6)."""
+"""Tasks and validations in the journal."""
 
 from __future__ import annotations
 

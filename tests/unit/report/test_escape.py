@@ -36,12 +36,12 @@ from ringtrue.report.formatting import clip, md, table
         ("\\| tricky", r"\\\| tricky"),
     ],
 )
-def test_p1_text_is_shown_as_it_is(text: str, shown: str) -> None:
+def test_text_is_shown_as_it_is(text: str, shown: str) -> None:
     assert md(text) == shown
 
 
 @given(st.text(max_size=200))
-def test_p1_no_text_breaks_out_of_its_cell(text: str) -> None:
+def test_no_text_breaks_out_of_its_cell(text: str) -> None:
     shown = md(text)
     assert "\n" not in shown
     assert "<" not in shown
@@ -50,7 +50,7 @@ def test_p1_no_text_breaks_out_of_its_cell(text: str) -> None:
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", table((shown, shown), ()).splitlines()[0])) == 3
 
 
-def test_p1_a_long_text_says_that_it_was_cut() -> None:
+def test_a_long_text_says_that_it_was_cut() -> None:
     assert clip("abcdef", 4) == "abc…"
     assert md("x" * 1000).endswith("…")
     assert len(md("x" * 1000)) == 300

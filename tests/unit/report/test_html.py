@@ -1,4 +1,4 @@
-"""The HTML report without a browser: what it says, what it holds, and that nothing in it can break out (P-1)."""
+"""The HTML report without a browser: what it says, what it holds, and that nothing in it can break out."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def test_the_ring_counts_the_checks_that_the_sentence_beside_it_counts() -> None
         (clean(verdict=None, comparison=None), "Measured", "plain"),
     ],
 )
-def test_p1_the_verdict_is_the_heading_of_the_page(report: Report, word: str, tone: str) -> None:
+def test_the_verdict_is_the_heading_of_the_page(report: Report, word: str, tone: str) -> None:
     page = html(report)
     assert re.search(rf'<section class="verdict {tone}".*?<h1 id="word">{word}</h1>', page, flags=re.DOTALL)
     assert page.index(f">{word}</h1>") < page.index("<table")
 
 
-def test_c2_the_hero_says_against_what_the_run_is_better() -> None:
+def test_the_hero_says_against_what_the_run_is_better() -> None:
     other = comparison(compared_measure(diff=0.05, p_adjusted=0.02, tests=3, level=0.05 / 3), a="bm25")
     words = text_of(html(clean(comparison=other)))
     assert "against baseline 1.0.0. Against bm25: better, nDCG@10 +0.0500 (0.9000" in words
@@ -147,7 +147,7 @@ def test_a_ring_of_one_colour_has_no_notch() -> None:
     assert 'd="M100.00 14.00A86 86 0 1 1 ' in mixed
 
 
-def test_g7_a_provisional_set_is_labelled_and_a_confirmed_one_is_not() -> None:
+def test_a_provisional_set_is_labelled_and_a_confirmed_one_is_not() -> None:
     confirmed = clean().evaluation
     setup = replace(confirmed.setup, golden=replace(confirmed.setup.golden, provisional=True))
     assert "Provisional: 0 of 2,400 judgments" in text_of(html(clean(evaluation=replace(confirmed, setup=setup))))
@@ -235,7 +235,7 @@ def test_a_step_that_harms_shows_what_would_be_gained_without_it() -> None:
     assert rows["bm25"]["given"]["rate"] == "70 %"
 
 
-def test_e4_the_waterfall_adds_up() -> None:
+def test_the_waterfall_adds_up() -> None:
     losses = lost("below k", 3, rank=12)
     found = healthy(answered_but_for(losses), losses=losses)
     rows = sections.blame(Sides(Report(found, WHEN)))["rows"]
@@ -243,7 +243,7 @@ def test_e4_the_waterfall_adds_up() -> None:
     assert counts == {"Relevant documents": 180, "Below k": -3, "Found in the first 10": 177}
 
 
-def test_e4_a_document_found_by_the_wrong_passage_is_not_counted_twice() -> None:
+def test_a_document_found_by_the_wrong_passage_is_not_counted_twice() -> None:
     losses = lost("wrong chunk", 4, rank=1)
     rows = sections.blame(Sides(Report(healthy(losses=losses), WHEN)))["rows"]
     assert {row["name"]: row["count"] for row in rows} == {

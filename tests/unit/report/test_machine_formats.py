@@ -1,4 +1,4 @@
-"""JSON, JUnit and SARIF: what other programs read (P-1, B-4)."""
+"""JSON, JUnit and SARIF: what other programs read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def broken() -> Report:
     return clean(evaluation=healthy(rankings), verdict=verdict(*CHECKS, word="fail"))
 
 
-def test_p1_json_holds_what_a_machine_may_ask_under_the_keys_of_eval() -> None:
+def test_json_holds_what_a_machine_may_ask_under_the_keys_of_eval() -> None:
     now = healthy(answered(skill=0.7), losses=lost("below k", 20, rank=15))
     found = json.loads(as_json(report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.0.0"))))
     keys = {"run_dir", "metrics", "intervals", "per_slice", "components", "latency_ms", "missing", "failures", "cached"}
@@ -54,7 +54,7 @@ def test_p1_json_holds_what_a_machine_may_ask_under_the_keys_of_eval() -> None:
     assert "per_query" not in found["baseline"]
 
 
-def test_p1_json_has_null_where_a_number_is_not_defined() -> None:
+def test_json_has_null_where_a_number_is_not_defined() -> None:
     text = as_json(broken())
     found = json.loads(text)
     assert "NaN" not in text
@@ -63,7 +63,7 @@ def test_p1_json_has_null_where_a_number_is_not_defined() -> None:
     assert found["queries"]["q003"]["scores"] == {}
 
 
-def test_b4_junit_has_the_shape_that_ci_services_read() -> None:
+def test_junit_has_the_shape_that_ci_services_read() -> None:
     root = Xml.fromstring(junit(broken()).encode("utf-8"))
     assert root.tag == "testsuites"
     suites = {suite.get("name"): suite for suite in root}
@@ -84,7 +84,7 @@ def test_b4_junit_has_the_shape_that_ci_services_read() -> None:
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("6", "1", "2")
 
 
-def test_b4_junit_failures_carry_message_and_guilty_queries() -> None:
+def test_junit_failures_carry_message_and_guilty_queries() -> None:
     root = Xml.fromstring(junit(broken()).encode("utf-8"))
     failure = root.find("testsuite[@name='floor']/testcase[@name='R@5']/failure")
     assert failure is not None
@@ -94,7 +94,7 @@ def test_b4_junit_failures_carry_message_and_guilty_queries() -> None:
     assert root.find("testsuite[@name='latency increase']/testcase/skipped") is not None
 
 
-def test_b4_junit_drops_what_xml_cannot_hold() -> None:
+def test_junit_drops_what_xml_cannot_hold() -> None:
     text = junit(broken())
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]", text)
     error = Xml.fromstring(text.encode("utf-8")).find("testsuite[@name='queries']/testcase[@name='q003']/error")
@@ -107,7 +107,7 @@ def test_trap_16_junit_without_a_gate_shows_nothing_as_passed() -> None:
     assert root.get("tests") == root.get("skipped") == "8"
 
 
-def test_b4_sarif_has_every_required_field() -> None:
+def test_sarif_has_every_required_field() -> None:
     log = json.loads(sarif(broken(), baseline_file="gate/my baseline.json"))
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-schema-2.1.0.json")
@@ -132,7 +132,7 @@ def test_b4_sarif_has_every_required_field() -> None:
     assert all(invocation["executionSuccessful"] is True for invocation in run["invocations"])
 
 
-def test_b4_sarif_points_to_the_baseline() -> None:
+def test_sarif_points_to_the_baseline() -> None:
     run = json.loads(sarif(broken(), baseline_file="gate/my baseline.json"))["runs"][0]
     places = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]}
     assert places == {"gate/my%20baseline.json"}
@@ -141,13 +141,13 @@ def test_b4_sarif_points_to_the_baseline() -> None:
     assert unknown["logicalLocations"][0]["fullyQualifiedName"] == "made-v1.0.0"
 
 
-def test_b4_sarif_of_a_pass_has_no_results() -> None:
+def test_sarif_of_a_pass_has_no_results() -> None:
     run = json.loads(sarif(clean()))["runs"][0]
     assert run["results"] == []
     assert run["properties"]["verdict"] == "pass"
 
 
-def test_b4_the_same_finding_keeps_its_fingerprint_when_its_numbers_move() -> None:
+def test_the_same_finding_keeps_its_fingerprint_when_its_numbers_move() -> None:
     moved = [replace(check, message=f"{check.message} now", current=0.1) for check in CHECKS]
     first, second = (
         [one["partialFingerprints"] for one in json.loads(sarif(report))["runs"][0]["results"]]

@@ -10,12 +10,12 @@ from ringtrue.report import file_name, recommend, report_on
 from ringtrue.verdict import Policy, baseline_of, gate
 
 
-def test_p1_an_evaluation_alone_is_neither_compared_nor_judged() -> None:
+def test_an_evaluation_alone_is_neither_compared_nor_judged() -> None:
     report = report_on(healthy(), made_at=WHEN)
     assert (report.comparison, report.verdict, report.recommendations) == (None, None, ())
 
 
-def test_p1_a_baseline_brings_comparison_and_verdict() -> None:
+def test_a_baseline_brings_comparison_and_verdict() -> None:
     now = healthy(answered(skill=0.5, seed=9))
     report = report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.2.0"))
     assert report.comparison is not None
@@ -26,14 +26,14 @@ def test_p1_a_baseline_brings_comparison_and_verdict() -> None:
     assert report.verdict.word == "fail"
 
 
-def test_p1_a_verdict_that_is_there_is_kept() -> None:
+def test_a_verdict_that_is_there_is_kept() -> None:
     now, before = healthy(answered(skill=0.5, seed=9)), baseline_of(healthy(), version="1.2.0")
     lenient = gate(now, Policy(floors={}, drop_measures=()), baseline=before)
     assert lenient.word == "pass"
     assert report_on(now, made_at=WHEN, baseline=before, verdict=lenient).verdict is lenient
 
 
-def test_p1_a_policy_alone_judges_by_floors() -> None:
+def test_a_policy_alone_judges_by_floors() -> None:
     report = report_on(healthy(), made_at=WHEN, policy=Policy(floors={"R@5": 0.5}))
     assert report.verdict is not None
     assert {check.rule for check in report.verdict.checks} == {"floor", "latency", "completeness"}
@@ -43,7 +43,7 @@ def test_p1_a_policy_alone_judges_by_floors() -> None:
     assert alone.verdict.word == "pass"
 
 
-def test_p1_another_run_is_compared_and_recommendations_follow_from_it() -> None:
+def test_another_run_is_compared_and_recommendations_follow_from_it() -> None:
     other = replace(healthy(answered(skill=0.6, seed=4)), name="before")
     report = report_on(healthy(), made_at=WHEN, other=other)
     assert report.comparison is not None
@@ -52,7 +52,7 @@ def test_p1_another_run_is_compared_and_recommendations_follow_from_it() -> None
     assert report.recommendations == recommend(report)
 
 
-def test_g4_the_two_parts_of_a_split_stand_side_by_side() -> None:
+def test_the_two_parts_of_a_split_stand_side_by_side() -> None:
     """They share no query: there is nothing to pair, but a gap between them is overfitting."""
     golden = replace(healthy().setup.golden, split="held_out")
     renamed = judged_set(60)
@@ -70,7 +70,7 @@ def test_g4_the_two_parts_of_a_split_stand_side_by_side() -> None:
     assert [one.rule for one in report.recommendations] == ["overfitting"]
 
 
-def test_p1_a_baseline_of_another_set_is_judged_undecided_and_not_compared() -> None:
+def test_a_baseline_of_another_set_is_judged_undecided_and_not_compared() -> None:
     before = healthy()
     before = replace(before, setup=replace(before.setup, golden=replace(before.setup.golden, content_hash="another")))
     report = report_on(healthy(), made_at=WHEN, baseline=baseline_of(before, version="1.0.0"))
@@ -79,6 +79,6 @@ def test_p1_a_baseline_of_another_set_is_judged_undecided_and_not_compared() -> 
     assert report.verdict.word == "undecided"
 
 
-def test_p1_the_usual_file_name_is_the_time_in_utc() -> None:
+def test_the_usual_file_name_is_the_time_in_utc() -> None:
     assert file_name("2026-11-16T08:00:00+00:00") == "ringtrue-eval-20261116T080000Z.md"
     assert file_name("2026-11-16T09:30:00+01:00", ".html") == "ringtrue-eval-20261116T083000Z.html"

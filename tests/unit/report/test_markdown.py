@@ -1,4 +1,4 @@
-"""The Markdown report (P-1)."""
+"""The Markdown report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worse() -> str:
     return markdown(report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.0.0")))
 
 
-def test_p1_the_verdict_comes_first_and_every_section_follows(worse: str) -> None:
+def test_the_verdict_comes_first_and_every_section_follows(worse: str) -> None:
     lines = worse.splitlines()
     assert lines[0] == "# Ringtrue evaluation: hybrid"
     assert lines[2].startswith("**❌ FAIL: ")
@@ -36,7 +36,7 @@ def test_p1_the_verdict_comes_first_and_every_section_follows(worse: str) -> Non
     assert headings == SECTIONS
 
 
-def test_p1_it_names_everything_needed_to_repeat_it(worse: str) -> None:
+def test_it_names_everything_needed_to_repeat_it(worse: str) -> None:
     setup = healthy().setup
     for expected in (
         f"- **Date**: {WHEN}",
@@ -53,7 +53,7 @@ def test_p1_it_names_everything_needed_to_repeat_it(worse: str) -> None:
         assert expected in worse
 
 
-def test_p1_the_summary_has_the_columns_and_words_of_the_specification(worse: str) -> None:
+def test_the_summary_has_the_columns_and_words_of_the_specification(worse: str) -> None:
     assert "| Metric | Current | Baseline | Change | Threshold | Status | Against baseline 1.0.0 |" in worse
     row = next(line for line in worse.splitlines() if line.startswith("| R@5 |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -63,7 +63,7 @@ def test_p1_the_summary_has_the_columns_and_words_of_the_specification(worse: st
     assert "**Overall**: ❌ FAIL" in worse
 
 
-def test_p1_degraded_within_tolerance_is_told_apart_from_pass_and_fail() -> None:
+def test_degraded_within_tolerance_is_told_apart_from_pass_and_fail() -> None:
     checks = [
         Check("drop", "R@5", "pass", "R@5 rose", 0.84, 0.779, 0.82, -0.0244),
         Check("drop", "P@5", "degraded", "P@5 fell by 2.9 %", 0.66, 0.646, 0.68, 0.0294),
@@ -86,13 +86,13 @@ def test_word_interval_and_p_of_a_slice_are_corrected_alike() -> None:
     assert "p, interval and verdict are corrected for all values of the field. Slices do not affect" in part
 
 
-def test_e3_without_it_is_below_0_where_the_search_loses(worse: str) -> None:
+def test_without_it_is_below_0_where_the_search_loses(worse: str) -> None:
     part = worse.split("## Components")[1].split("\n## ")[0]
     assert "| Only from it | Without it |" in part
     assert re.search(r"^\| bm25 \| channel .* \| −0\.\d{4} \(−0\.\d{4} to −0\.\d{4}\) \|$", part, re.MULTILINE)
 
 
-def test_p1_a_provisional_set_says_so() -> None:
+def test_a_provisional_set_says_so() -> None:
     found = healthy()
     setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True, judgments=637))
     told = markdown(Report(replace(found, setup=setup), WHEN))
@@ -100,7 +100,7 @@ def test_p1_a_provisional_set_says_so() -> None:
     assert "- **Baseline version**: none" in told
 
 
-def test_p1_of_a_large_set_the_worst_are_told_in_full_and_all_others_listed(worse: str) -> None:
+def test_of_a_large_set_the_worst_are_told_in_full_and_all_others_listed(worse: str) -> None:
     assert worse.count("### Query ") == 20
     assert "### Query q003: “question number 3”\n\n- **No answer**: TimedOut: 30 s" in worse
     assert "The other 40, the worst first" in worse
@@ -109,7 +109,7 @@ def test_p1_of_a_large_set_the_worst_are_told_in_full_and_all_others_listed(wors
     assert worse.count("<details>") == worse.count("</details>") == 2
 
 
-def test_p1_a_question_shows_what_came_back_what_should_have_and_what_it_scored() -> None:
+def test_a_question_shows_what_came_back_what_should_have_and_what_it_scored() -> None:
     small = judged_set(5)
     rankings = answered(golden=small, skill=0.0, seed=2)
     told = markdown(Report(healthy(rankings, golden=small, components=(), losses=()), WHEN))
@@ -122,7 +122,7 @@ def test_p1_a_question_shows_what_came_back_what_should_have_and_what_it_scored(
     assert re.search(r"^- Latency: \d+(\.\d)? ms$", part, re.MULTILINE)
 
 
-def test_p1_failures_are_the_unanswered_and_those_behind_a_failed_check(worse: str) -> None:
+def test_failures_are_the_unanswered_and_those_behind_a_failed_check(worse: str) -> None:
     part = worse.split("## Failures")[1].split("\n## ")[0]
     assert "- **q003** “question number 3”: no answer: TimedOut: 30 s" in part
     assert re.search(r"behind the failed checks of R@5 \(floor, drop\)", part)
@@ -130,7 +130,7 @@ def test_p1_failures_are_the_unanswered_and_those_behind_a_failed_check(worse: s
     assert none.startswith(" (0)\n\nEvery query was answered with something relevant in the first 10;")
 
 
-def test_p1_recommendations_come_with_their_evidence(worse: str) -> None:
+def test_recommendations_come_with_their_evidence(worse: str) -> None:
     part = worse.split("## Recommendations")[1].split("\n## ")[0]
     assert re.search(r"Evidence \(vocabulary\): documents 30, share 0\.1\d+", part)
 

@@ -1,4 +1,4 @@
-"""The comment on a pull request (B-4)."""
+"""The comment on a pull request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def worse() -> str:
     return pull_request(report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.0.0")))
 
 
-def test_b4_the_marker_is_the_first_line_so_that_the_comment_is_found_again(worse: str) -> None:
+def test_the_marker_is_the_first_line_so_that_the_comment_is_found_again(worse: str) -> None:
     assert worse.startswith("<!-- ringtrue:report -->\n### ❌ FAIL: ")
     assert pull_request(clean(), key="docs").startswith("<!-- ringtrue:report:docs -->\n")
     assert marker("a --> <b>") == "<!-- ringtrue:report:a-b -->"
 
 
-def test_b4_the_table_has_the_columns_of_the_specification(worse: str) -> None:
+def test_the_table_has_the_columns_of_the_specification(worse: str) -> None:
     assert "| measure | baseline | current | Δ | interval | status |" in worse
     assert re.search(
         r"^\| R@5 \| 1\.0000 \| 0\.\d{4} \| −0\.\d{4} \(−\d+\.\d %\) \| −0\.\d+ to −0\.\d+ \| ❌ FAIL \|$", worse, re.M
@@ -35,14 +35,14 @@ def test_b4_the_table_has_the_columns_of_the_specification(worse: str) -> None:
     assert "The gate judges the rows with a status; better or worse is decided by nDCG@10 alone." in worse
 
 
-def test_b4_a_small_change_of_latency_is_a_number_and_not_0(worse: str) -> None:
+def test_a_small_change_of_latency_is_a_number_and_not_0(worse: str) -> None:
     fast = healthy(answered(skill=1.0, latency=0.2))
     slower = healthy(answered(skill=1.0, latency=0.4))
     told = pull_request(report_on(fast, made_at=WHEN, baseline=baseline_of(slower, version="1.0.0")))
     assert re.search(r"^\| latency p50 \| 0\.\d\d ms \| 0\.\d\d ms \| −0\.\d\d ms \(−50 %\) \|", told, re.MULTILINE)
 
 
-def test_b4_words_of_a_comparison_do_not_mix_with_the_status_of_the_gate() -> None:
+def test_words_of_a_comparison_do_not_mix_with_the_status_of_the_gate() -> None:
     gated = pull_request(clean(comparison=comparison(compared(diff=0.05), a="bm25")))
     assert re.search(r"^\| nDCG@10 .* \| — \|$", gated, re.MULTILINE)
     assert "Against bm25: better, nDCG@10 +0.0500" in gated
@@ -50,14 +50,14 @@ def test_b4_words_of_a_comparison_do_not_mix_with_the_status_of_the_gate() -> No
     assert re.search(r"^\| nDCG@10 .* \| better \|$", compared_only, re.MULTILINE)
 
 
-def test_b4_improved_and_regressed_are_counted_and_kinds_listed() -> None:
+def test_improved_and_regressed_are_counted_and_kinds_listed() -> None:
     told = pull_request(clean(comparison=comparison(compared(diff=-0.05))))
     assert "**20 queries improved, 10 regressed**, 30 unchanged against before by nDCG@10." in told
     assert re.search(r"^\| comparative \| 20 \|", told, re.MULTILINE)
     assert re.search(r"^\| factual \| 40 \|", told, re.MULTILINE)
 
 
-def test_b4_the_worst_queries_are_folded_the_deepest_fall_first() -> None:
+def test_the_worst_queries_are_folded_the_deepest_fall_first() -> None:
     deltas = {"q005": -0.9, "q001": -0.2, "q002": 0.4}
     told = pull_request(clean(comparison=comparison(compared(diff=-0.05, deltas=deltas))))
     folded = told.split("<summary>Worst queries: the 2 that fell most</summary>")[1].split("</details>")[0]
@@ -65,7 +65,7 @@ def test_b4_the_worst_queries_are_folded_the_deepest_fall_first() -> None:
     assert "−0.9000" in folded
 
 
-def test_b4_questions_without_an_answer_are_listed() -> None:
+def test_questions_without_an_answer_are_listed() -> None:
     rankings = answered(skill=1.0)
     rankings[7] = Ranking("q007", (), None, "Unreachable: no route to host")
     told = pull_request(Report(healthy(rankings), WHEN))
@@ -73,7 +73,7 @@ def test_b4_questions_without_an_answer_are_listed() -> None:
     assert "- q007 “question number 7”: Unreachable: no route to host" in told
 
 
-def test_b4_a_provisional_golden_set_is_said_to_be_so() -> None:
+def test_a_provisional_golden_set_is_said_to_be_so() -> None:
     found = healthy()
     setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True))
     assert "· **provisional: 0 of 2,400 judgments confirmed" in pull_request(Report(replace(found, setup=setup), WHEN))
@@ -81,7 +81,7 @@ def test_b4_a_provisional_golden_set_is_said_to_be_so() -> None:
 
 
 @pytest.mark.parametrize("limit", [65_000, 20_000, 9_000])
-def test_b4_a_comment_is_never_longer_than_allowed_and_says_what_it_left_out(limit: int) -> None:
+def test_a_comment_is_never_longer_than_allowed_and_says_what_it_left_out(limit: int) -> None:
     rankings = [Ranking(one.query_id, (), None, "é| " * 400) for one in answered(skill=1.0)[:-5]] + answered(skill=1.0)[-5:]
     queries = tuple(Query(query.query_id, "long | text " * 80, query.metadata) for query in GOLDEN.queries)
     found = replace(healthy(rankings), queries=queries)
@@ -99,7 +99,7 @@ def test_b4_a_comment_is_never_longer_than_allowed_and_says_what_it_left_out(lim
     assert told.rstrip().endswith("</sub>")
 
 
-def test_b4_nothing_in_a_question_calls_people_or_breaks_the_table() -> None:
+def test_nothing_in_a_question_calls_people_or_breaks_the_table() -> None:
     queries = (Query("q000", "hi @team | see #1 <b> `x` https://evil.example", {}), *GOLDEN.queries[1:])
     told = pull_request(Report(replace(healthy(answered(skill=0.2)), queries=queries), WHEN))
     assert not re.search(r"(?<!\w)@\w|#\d|https://|<b>", told.replace("&#", ""))

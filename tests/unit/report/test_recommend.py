@@ -1,4 +1,4 @@
-"""Recommendations (P-2): every rule has a planted fault that triggers it and it alone; a clean run triggers none."""
+"""Recommendations: every rule has a planted fault that triggers it and it alone; a clean run triggers none."""
 
 from __future__ import annotations
 
@@ -107,16 +107,16 @@ PLANTED: dict[str, Callable[[], Report]] = {
 }
 
 
-def test_p2_every_rule_has_a_planted_fault() -> None:
+def test_every_rule_has_a_planted_fault() -> None:
     assert len(PLANTED) == len(RULES)
 
 
-def test_p2_a_clean_run_gets_no_advice() -> None:
+def test_a_clean_run_gets_no_advice() -> None:
     assert recommend(clean()) == ()
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_p2_a_planted_fault_triggers_its_rule_alone(rule: str) -> None:
+def test_a_planted_fault_triggers_its_rule_alone(rule: str) -> None:
     found = recommend(PLANTED[rule]())
     assert [one.rule for one in found] == [rule]
     numbers = [value for value in found[0].evidence.values() if not isinstance(value, str)]
@@ -124,7 +124,7 @@ def test_p2_a_planted_fault_triggers_its_rule_alone(rule: str) -> None:
     assert all(map(math.isfinite, numbers))
 
 
-def test_p2_advice_names_what_it_is_about() -> None:
+def test_advice_names_what_it_is_about() -> None:
     by_rule = {rule: recommend(plant())[0] for rule, plant in PLANTED.items()}
     assert by_rule["threshold"].evidence["P@5"] == -0.05
     assert "P@5 −0.0500" in by_rule["threshold"].advice
@@ -158,16 +158,16 @@ def test_a_short_list_of_one_search_is_not_called_a_lack_of_words() -> None:
     assert "in no candidate list of bm25, dense" in recommend(found_nowhere())[0].advice
 
 
-def test_p2_a_few_lost_documents_are_no_pattern() -> None:
+def test_a_few_lost_documents_are_no_pattern() -> None:
     """Four of four documents in one stage are 100 %, and still four documents."""
     assert recommend(clean(evaluation=healthy(losses=lost("cut by threshold", 4)))) == ()
 
 
-def test_p2_documents_lost_beyond_the_asked_depth_do_not_speak_for_a_reranker() -> None:
+def test_documents_lost_beyond_the_asked_depth_do_not_speak_for_a_reranker() -> None:
     assert recommend(clean(evaluation=healthy(losses=lost("cut by fusion", 40)))) == ()
 
 
-def test_p2_of_two_equal_channels_only_one_is_to_go() -> None:
+def test_of_two_equal_channels_only_one_is_to_go() -> None:
     fusion = part("rrf", "fusion", skill=0.9)
     twins = [
         replace(part(name, "channel", skill=0.6, seed=5), contribution=Contribution(0.5, 0.0, 600)) for name in ("bm25", "fts5")
@@ -179,26 +179,26 @@ def test_p2_of_two_equal_channels_only_one_is_to_go() -> None:
     assert "The same holds for fts5" in found[0].advice
 
 
-def test_p2_a_step_that_only_shortens_the_list_is_no_bad_reranker() -> None:
+def test_a_step_that_only_shortens_the_list_is_no_bad_reranker() -> None:
     before = part("rrf", "fusion", skill=0.9)
     short = tuple(Ranking(ranking.query_id, ranking.hits[:1]) for ranking in before.rankings)
     cut = replace(before, name="rrf >> top(1)", kind="stage", rankings=short)
     assert recommend(clean(evaluation=healthy(components=parts(before, cut)))) == ()
 
 
-def test_p2_a_known_item_set_needs_no_further_judgments() -> None:
+def test_a_known_item_set_needs_no_further_judgments() -> None:
     sparse = replace(golden_set(60, 200), profile="known-item")
     assert recommend(clean(evaluation=healthy(golden=sparse, losses=(), components=()))) == ()
 
 
-def test_p2_a_better_judged_rival_is_named() -> None:
+def test_a_better_judged_rival_is_named() -> None:
     half = replace(GOLDEN, judgments=tuple(one for number, one in enumerate(GOLDEN.judgments) if one.grade or number % 4))
     found = recommend(clean(evaluation=healthy(golden=half), other=healthy()))
     assert [one.rule for one in found] == ["judge-more"]
     assert found[0].evidence["Judged@10 of the other"] == pytest.approx(1.0)
 
 
-def test_p2_few_queries_alone_say_how_many_more() -> None:
+def test_few_queries_alone_say_how_many_more() -> None:
     small = replace(GOLDEN, queries=GOLDEN.queries[:20])
     small = replace(
         small, judgments=tuple(one for one in GOLDEN.judgments if one.query_id in {q.query_id for q in small.queries})
@@ -224,7 +224,7 @@ def test_so_few_queries_that_nothing_can_be_found_get_no_impossible_difference(c
         assert advice.evidence["more"] == paired_sample_size(sd=0.15, difference=0.05) - count
 
 
-def test_g5_one_question_has_one_answer_in_comparison_and_advice() -> None:
+def test_one_question_has_one_answer_in_comparison_and_advice() -> None:
     golden = golden_set(25)
     before, now = (evaluation(golden, answers(golden, skill=skill, seed=seed)) for skill, seed in ((0.5, 1), (0.5, 4)))
     report = report_on(now, made_at=WHEN, other=before)
@@ -233,19 +233,19 @@ def test_g5_one_question_has_one_answer_in_comparison_and_advice() -> None:
     assert advice.evidence["detectable"] == pytest.approx(report.comparison.measures["nDCG@10"].detectable)
 
 
-def test_p2_two_runs_that_are_the_same_need_no_more_queries() -> None:
+def test_two_runs_that_are_the_same_need_no_more_queries() -> None:
     golden = golden_set(25)
     one = evaluation(golden, answers(golden))
     report = report_on(one, made_at=WHEN, other=replace(one, name="again"))
     assert "more-queries" not in [advice.rule for advice in report.recommendations]
 
 
-def test_p2_the_ceiling_is_the_gates_own() -> None:
+def test_the_ceiling_is_the_gates_own() -> None:
     check = Check("latency", "p95", "pass", "p95 at or below its ceiling", 380.0, 4000.0)
     assert recommend(clean(evaluation=healthy(answered(skill=1.0, latency=400.0)), verdict=verdict(check))) == ()
 
 
-def test_p2_a_gap_between_two_different_retrievers_is_no_overfitting() -> None:
+def test_a_gap_between_two_different_retrievers_is_no_overfitting() -> None:
     report = overfitted()
     assert report.other is not None
     other = replace(report.other, setup=replace(report.other.setup, fingerprint="another"))

@@ -24,14 +24,14 @@ FINE = Check("floor", "RR", "pass", "RR at or above its floor", 0.9, 0.7)
 HINT = Check("latency increase", "p95", "advisory", "another machine", 40.0)
 
 
-def test_p1_numbers_that_are_not_there_are_dashes_never_zero() -> None:
+def test_numbers_that_are_not_there_are_dashes_never_zero() -> None:
     for shown in (number, signed, percent, milliseconds):
         assert shown(math.nan) == shown(None) == "—"
     assert span(None) == span((math.nan, 1.0)) == "—"
     assert amount("p95", None) == amount("R@5", None) == "—"
 
 
-def test_p1_numbers_read_as_what_they_are() -> None:
+def test_numbers_read_as_what_they_are() -> None:
     assert (signed(0.1), signed(-0.1), signed(0.0), signed(-0.00001)) == ("+0.1000", "−0.1000", "0.0000", "−0.0000")
     assert (percent(0.024), percent(-0.029)) == ("+2.4 %", "−2.9 %")
     assert (amount("p95", 410.4), amount("R@5", 0.84), milliseconds(2.44)) == ("410 ms", "0.8400", "2.4 ms")
@@ -39,7 +39,7 @@ def test_p1_numbers_read_as_what_they_are() -> None:
     assert [counted(2, word) for word in ("day", "key", "toy", "reply")] == ["2 days", "2 keys", "2 toys", "2 replies"]
 
 
-def test_p1_a_pass_tells_what_degraded_within_tolerance() -> None:
+def test_a_pass_tells_what_degraded_within_tolerance() -> None:
     told = headline(clean(verdict=verdict(FINE, FELL, HINT)))
     assert (
         told
@@ -47,19 +47,19 @@ def test_p1_a_pass_tells_what_degraded_within_tolerance() -> None:
     )
 
 
-def test_p1_a_failure_names_the_measures_and_its_reasons_follow() -> None:
+def test_a_failure_names_the_measures_and_its_reasons_follow() -> None:
     report = clean(verdict=verdict(FINE, OPEN, BROKEN, SLICED, word="fail"))
     assert headline(report).startswith("FAIL: 2 of 4 checks failed against baseline 1.0.0: R@5, R@5 in query_type=factual")
     assert reasons(report) == (BROKEN.message, SLICED.message, OPEN.message)
 
 
-def test_p1_what_could_not_be_decided_is_no_pass() -> None:
+def test_what_could_not_be_decided_is_no_pass() -> None:
     assert headline(clean(verdict=verdict(FINE, OPEN, word="undecided"))) == (
         "UNDECIDED: 1 of 2 checks could not be decided against baseline 1.0.0: queries"
     )
 
 
-def test_p1_without_a_gate_the_comparison_speaks_and_without_one_the_result() -> None:
+def test_without_a_gate_the_comparison_speaks_and_without_one_the_result() -> None:
     better = clean(verdict=None, comparison=comparison(compared(diff=0.05)))
     assert headline(better) == "hybrid is better than before by nDCG@10: so it is"
     unsure = clean(verdict=None, comparison=comparison(compared()))
@@ -69,7 +69,7 @@ def test_p1_without_a_gate_the_comparison_speaks_and_without_one_the_result() ->
     assert "(95 % interval 0.9000 to 0.9900) over 60 queries; not judged" in headline(alone)
 
 
-def test_c2_a_gated_run_that_was_compared_says_with_what_in_a_sentence_of_its_own() -> None:
+def test_a_gated_run_that_was_compared_says_with_what_in_a_sentence_of_its_own() -> None:
     report = clean(comparison=comparison(compared(diff=0.05, p_adjusted=0.02), a="bm25"))
     assert "bm25" not in headline(report)  # the gate judges by its baseline
     assert against(report) == (
@@ -82,7 +82,7 @@ def test_c2_a_gated_run_that_was_compared_says_with_what_in_a_sentence_of_its_ow
     assert against(clean(verdict=None)) == ""  # the headline says it
 
 
-def test_c2_runs_that_scored_alike_are_the_same_and_nothing_is_open() -> None:
+def test_runs_that_scored_alike_are_the_same_and_nothing_is_open() -> None:
     zero = {"diff": 0.0, "b": 0.9, "wins": 0, "ties": 60, "losses": 0}
     twins = comparison(compared(**zero), compared("P@5", **zero))
     assert headline(clean(verdict=None, comparison=twins)) == (
@@ -116,14 +116,14 @@ def test_every_note_is_told_once() -> None:
     assert markdown(report).count("out of sight") == 1
 
 
-def test_e3_the_fusion_is_called_what_its_user_called_it() -> None:
+def test_the_fusion_is_called_what_its_user_called_it() -> None:
     labels = [line.label for line in component_lines(clean())]
     assert labels == ["bm25", "dense", "hybrid (rrf)", "without bm25", "without dense", "hybrid (rrf) >> rerank"]
     written_out = replace(healthy(), name="rrf(bm25, dense)")
     assert "rrf" in [line.label for line in component_lines(clean(evaluation=written_out))]
 
 
-def test_p1_of_several_checks_on_a_measure_the_gravest_is_its_status() -> None:
+def test_of_several_checks_on_a_measure_the_gravest_is_its_status() -> None:
     both = [replace(BROKEN, status="pass"), replace(FELL, measure="R@5")]
     lines = {line.measure: line for line in measure_lines(clean(verdict=verdict(*both)))}
     assert lines["R@5"].status == "degraded"
@@ -132,20 +132,20 @@ def test_p1_of_several_checks_on_a_measure_the_gravest_is_its_status() -> None:
     assert lines["nDCG@10"].status is None
 
 
-def test_p1_a_measure_that_only_the_gate_scored_has_a_line_too() -> None:
+def test_a_measure_that_only_the_gate_scored_has_a_line_too() -> None:
     check = Check("floor", "P(rel=2)@5", "fail", "P(rel=2)@5 below its floor", 0.37, 0.60)
     line = next(line for line in measure_lines(clean(verdict=verdict(check))) if line.measure == "P(rel=2)@5")
     assert (line.current, line.threshold, line.status) == (0.37, 0.60, "fail")
 
 
-def test_p1_checks_about_no_measure_make_no_line() -> None:
+def test_checks_about_no_measure_make_no_line() -> None:
     nothing = Check("latency", "latency", "advisory", "no latency was measured", math.nan)
     names = [line.measure for line in measure_lines(clean(verdict=verdict(OPEN, nothing)))]
     assert "queries" not in names
     assert "latency" not in names
 
 
-def test_p1_a_baseline_of_another_golden_set_is_not_compared() -> None:
+def test_a_baseline_of_another_golden_set_is_not_compared() -> None:
     now = healthy()
     other = replace(now, setup=replace(now.setup, golden=replace(now.setup.golden, content_hash="another")))
     report = clean(evaluation=now, baseline=baseline_of(other, version="1.0.0"), comparison=None, verdict=None)

@@ -1,4 +1,4 @@
-"""V-4: a retriever that a request names reaches no file, no model and no address that the server's operator did not name."""
+"""A retriever that a request names reaches no file, no model and no address that the server's operator did not name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R-4: the channels over one collection: what they find, what they withstand, what their options mean."""
+"""The channels over one collection: what they find, what they withstand, what their options mean."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class TestEveryRetriever(RetrieverSuite):
         assert self.make().search("pool", k=10, scope={"kind": "nothing"}) == []
 
 
-def test_r4_bm25_stems_and_drops_stop_words(hotel: Collection) -> None:
+def test_bm25_stems_and_drops_stop_words(hotel: Collection) -> None:
     bm25 = Bm25(hotel)
     assert bm25.terms("The swimming pools of a child") == ["swim", "pool", "child"]
     assert {hit.doc_id for hit in bm25.search("swimming", k=3)} == {"pool"}
 
 
-def test_r4_bm25_title_weight_counts_words_of_the_title_more_often(folder: Path) -> None:
+def test_bm25_title_weight_counts_words_of_the_title_more_often(folder: Path) -> None:
     collection = Collection.create(folder)
     collection.ingest([Document("in-title", "something else here", "lake"), Document("in-text", "lake lake here", "other")])
     assert [hit.doc_id for hit in build("bm25(title=1)", collection).search("lake")] == ["in-text", "in-title"]
     assert [hit.doc_id for hit in build("bm25(title=5)", collection).search("lake")] == ["in-title", "in-text"]
 
 
-def test_r4_bm25_is_the_formula(folder: Path) -> None:
+def test_bm25_is_the_formula(folder: Path) -> None:
     """k1 = 1.2, b = 0.75, idf = ln(1 + (N − n + ½) ÷ (n + ½)); lengths below 40 words are kept exactly."""
     collection = Collection.create(folder)
     collection.ingest([Document("one", "lake lake boat"), Document("two", "boat tree house wind rain")])
@@ -74,7 +74,7 @@ def test_r4_bm25_is_the_formula(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_r4_bm25_in_other_languages_by_name(folder: Path, language: str) -> None:
+def test_bm25_in_other_languages_by_name(folder: Path, language: str) -> None:
     collection = Collection.create(folder)
     collection.ingest([Document("a", "Hotel Zimmer камера غرفة δωμάτιο"), Document("b", "nothing of the kind")])
     assert [hit.doc_id for hit in build(f"bm25(language='{language}')", collection).search("zimmer")] == ["a"]

@@ -1,4 +1,4 @@
-"""R-3: chunkers cut text into passages that cover it, in order, within their size, in linear time."""
+"""Chunkers cut text into passages that cover it, in order, within their size, in linear time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ texts = st.one_of(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), s
 
 @settings(max_examples=300)
 @given(text=texts, name=st.sampled_from(NAMES), tokens=st.integers(1, 40), data=st.data())
-def test_r3_passages_cover_the_text_in_order_within_their_size(text: str, name: str, tokens: int, data: st.DataObject) -> None:
+def test_passages_cover_the_text_in_order_within_their_size(text: str, name: str, tokens: int, data: st.DataObject) -> None:
     expression = f"{name}(tokens={tokens})"
     overlap = 0
     if name == "fixed":
@@ -106,7 +106,7 @@ HEAPS = {
     [(name, heap) for name in ("sentence", "markdown") for heap in HEAPS]
     + [(name, heap) for name in ("fixed", "semantic") for heap in ("stops apart", "one word", "tone marks")],
 )
-def test_r3_no_heap_of_one_thing_takes_more_than_linear_time(name: str, heap: str) -> None:
+def test_no_heap_of_one_thing_takes_more_than_linear_time(name: str, heap: str) -> None:
     text = HEAPS[heap] * (100_000 // len(HEAPS[heap]))
     split = chunker_by_letters(name)
     started = time.process_time()
@@ -116,7 +116,7 @@ def test_r3_no_heap_of_one_thing_takes_more_than_linear_time(name: str, heap: st
     assert (count > 0) == bool(text.strip())
 
 
-def test_r3_a_megabyte_of_prose_is_cut_within_seconds() -> None:
+def test_a_megabyte_of_prose_is_cut_within_seconds() -> None:
     prose = "The hotel opens its doors at 7 a.m. on weekdays, e.g. on Monday. Breakfast costs 12.50 euros! Is it good?\n\n"
     text = prose * (1_000_000 // len(prose))
     for name in ("fixed", "sentence", "markdown"):

@@ -1,4 +1,4 @@
-"""R-3: ingest is incremental, and every index follows the documents it was made from."""
+"""Ingest is incremental, and every index follows the documents it was made from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def answers(folder: Path, channel: str) -> list[list[Hit]]:
     return [list(retriever.search(text, k=10)) for text in QUERIES]
 
 
-def test_r3_only_what_changed_is_written_again(folder: Path) -> None:
+def test_only_what_changed_is_written_again(folder: Path) -> None:
     collection = Collection.create(folder)
     assert collection.ingest(DOCUMENTS) == Ingested(10, 0, 0, 0)
     assert collection.ingest(DOCUMENTS) == Ingested(0, 0, 10, 0)
@@ -47,7 +47,7 @@ def test_a_change_of_any_part_is_seen(folder: Path, part: str) -> None:
     assert collection.ingest([replace(DOCUMENTS[3], **{part: other})]).changed == 1
 
 
-def test_r3_only_changed_passages_are_encoded_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_passages_are_encoded_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = Collection.create(folder)
     collection.ingest(DOCUMENTS)
     Dense(collection).ready()
@@ -168,7 +168,7 @@ def test_trap_14_a_damaged_index_is_made_again_and_not_searched(folder: Path) ->
     assert {channel: answers(folder, channel) for channel in CHANNELS} == wanted
 
 
-def test_r3_coverage_counts_passages_with_vectors(hotel: Collection) -> None:
+def test_coverage_counts_passages_with_vectors(hotel: Collection) -> None:
     assert Dense(hotel).coverage() == (10, 10)
 
 

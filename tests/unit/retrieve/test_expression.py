@@ -1,4 +1,4 @@
-"""R-2: retrievers are values in the measures' grammar: parsed, printed, hashed, rebuilt; dicts are the same values."""
+"""Retrievers are values in the measures' grammar: parsed, printed, hashed, rebuilt; dicts are the same values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
-def test_r2_an_expression_prints_parses_and_rebuilds(text: str, hotel: Collection) -> None:
+def test_an_expression_prints_parses_and_rebuilds(text: str, hotel: Collection) -> None:
     full = canonical(text)
     assert parse(str(full)) == full
     assert canonical(str(full)) == full
@@ -38,7 +38,7 @@ def test_r2_an_expression_prints_parses_and_rebuilds(text: str, hotel: Collectio
     ]
 
 
-def test_r2_a_default_written_out_is_the_same_retriever_and_another_value_is_another() -> None:
+def test_a_default_written_out_is_the_same_retriever_and_another_value_is_another() -> None:
     assert canonical("bm25") == canonical("bm25(title=3)") == canonical("bm25( tags = 1 )")
     assert canonical("bm25") != canonical("bm25(title=2)")
     assert canonical("rrf(bm25, dense)") != canonical("rrf(dense, bm25)")
@@ -62,7 +62,7 @@ def test_r2_a_default_written_out_is_the_same_retriever_and_another_value_is_ano
         ),
     ],
 )
-def test_r2_dict_configurations_are_the_same_expressions(config: dict[str, object], text: str) -> None:
+def test_dict_configurations_are_the_same_expressions(config: dict[str, object], text: str) -> None:
     assert as_expression(config) == parse(text)
     assert canonical(config) == canonical(text)
 

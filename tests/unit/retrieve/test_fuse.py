@@ -1,4 +1,4 @@
-"""R-5: fusion rules on hand-computed lists; every hit keeps what each stage said."""
+"""Fusion rules on hand-computed lists; every hit keeps what each stage said."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class Fixed:
         return self.hits[:k]
 
 
-def test_r5_rrf_is_the_sum_of_reciprocal_ranks_after_k() -> None:
+def test_rrf_is_the_sum_of_reciprocal_ranks_after_k() -> None:
     assert fuse.rrf([ONE, OTHER]) == {"a": 1 / 61 + 1 / 62, "b": 1 / 62, "c": 1 / 63 + 1 / 61, "d": 1 / 63}
     assert fuse.rrf([ONE, OTHER], k=0, w=[1, 2])["c"] == 1 / 3 + 2
 
 
-def test_r5_weighted_min_max() -> None:
+def test_weighted_min_max() -> None:
     found = fuse.weighted([ONE, OTHER], w=[0.25, 0.75], depth=3)  # both lists are cut off at three
     assert found == {"a": 0.25 + 0.75 * 0.5, "b": 0.125, "c": 0.75, "d": 0.0}
 
 
-def test_r5_weighted_z_gives_a_document_beyond_the_cut_the_lowest_value_of_the_list() -> None:
+def test_weighted_z_gives_a_document_beyond_the_cut_the_lowest_value_of_the_list() -> None:
     spread = (32 / 3) ** 0.5
     found = fuse.weighted([ONE, OTHER], w=[1.0, 0.0], norm="z", depth=3)
     assert found == pytest.approx({"a": 4 / spread, "b": 0.0, "c": -4 / spread, "d": -4 / spread})
 
 
-def test_r5_weighted_by_rank() -> None:
+def test_weighted_by_rank() -> None:
     assert fuse.weighted([ONE, OTHER], w=[1.0, 1.0], norm="rank", depth=3) == pytest.approx(
         {"a": 5 / 3, "b": 1.0, "c": 4 / 3, "d": 2 / 3}
     )
@@ -74,7 +74,7 @@ def test_a_list_whose_scores_end_half_way_counts_by_its_order() -> None:
     assert fuse.scored([Hit("a", 3.0), Hit("b", 1.0), Hit("c"), Hit("d")]) == [4.0, 3.0, 2.0, 1.0]
 
 
-def test_r5_combsum_and_combmnz() -> None:
+def test_combsum_and_combmnz() -> None:
     assert fuse.comb_sum([ONE, OTHER]) == {"a": 1.5, "b": 0.5, "c": 1.0, "d": 0.0}
     assert fuse.comb_mnz([ONE, OTHER]) == {"a": 3.0, "b": 0.5, "c": 2.0, "d": 0.0}
 
@@ -97,12 +97,12 @@ def test_equal_scores_and_an_empty_list_divide_by_nothing(norm: str) -> None:
         ("cold room", 1.0),
     ],
 )
-def test_r5_adaptive_leans_by_what_the_query_looks_like(text: str, lean: float) -> None:
+def test_adaptive_leans_by_what_the_query_looks_like(text: str, lean: float) -> None:
     assert fuse.leaning(text) == lean
     assert fuse.adaptive(text, [ONE, OTHER]) == fuse.rrf([ONE, OTHER], w=[lean, 1.0])
 
 
-def test_r5_every_hit_keeps_the_channels_ranks_and_scores_it_came_from() -> None:
+def test_every_hit_keeps_the_channels_ranks_and_scores_it_came_from() -> None:
     fusion = fuse.Fusion([("one", Fixed(ONE)), ("other", Fixed(OTHER))], lambda _, lists: fuse.rrf(lists), name="rrf")
     first = fusion.search("x", k=1)[0]
     assert first.doc_id == "a"

@@ -1,4 +1,4 @@
-"""The graph channel: neighbours of what another retriever finds (R-4)."""
+"""The graph channel: neighbours of what another retriever finds."""
 
 from __future__ import annotations
 

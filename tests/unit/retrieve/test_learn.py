@@ -1,4 +1,4 @@
-"""R-5: weights learned on one part of a set; nothing is learned from the other."""
+"""Weights learned on one part of a set; nothing is learned from the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOOD = from_channel("good", [("right", 3.0), ("x", 2.0), ("y", 1.0)])
 BAD = from_channel("bad", [("x", 3.0), ("y", 2.0), ("z", 1.0), ("right", 0.5)])
 
 
-def test_r5_the_channel_that_finds_gets_the_weight() -> None:
+def test_the_channel_that_finds_gets_the_weight() -> None:
     learned = learn(["bm25", "dense"], {query.query_id: [BAD, GOOD] for query in QUERIES}, GOLDEN)
     assert learned.value == 1.0
     assert learned.weights[1] > learned.weights[0]

@@ -1,4 +1,4 @@
-"""A-3, A-7, A-10: the retriever ``memory``: passages in context, lifts, the session, what is never and what is always shown."""
+"""The retriever ``memory``: passages in context, lifts, the session, what is never and what is always shown."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class TestEveryStrategy(RetrieverSuite):
         assert self.make().search("pool", k=10, scope={"kind": "nothing"}) == []
 
 
-def test_a3_the_hybrid_is_the_default_and_has_a_key_of_its_own() -> None:
+def test_the_hybrid_is_the_default_and_has_a_key_of_its_own() -> None:
     assert canonical("memory") == canonical("memory('hybrid')") == canonical("memory(strategy='hybrid')")
     assert len({canonical(expression) for expression in STRATEGIES}) == 3
 
 
-def test_a3_a_strategy_that_is_not_known_is_refused_with_the_nearest(notes: Collection) -> None:
+def test_a_strategy_that_is_not_known_is_refused_with_the_nearest(notes: Collection) -> None:
     with pytest.raises(InputError, match="fts5_bm25"):
         build("memory('fts5')", notes)
     with pytest.raises(InputError, match="leave one of them above 0"):
@@ -86,7 +86,7 @@ def test_trap_30_what_was_retired_or_archived_is_never_returned(notes: Collectio
     assert not {"old", "stored"} & set(found)
 
 
-def test_a3_trigger_phrases_and_causal_links_lift_and_every_hit_says_so(notes: Collection) -> None:
+def test_trigger_phrases_and_causal_links_lift_and_every_hit_says_so(notes: Collection) -> None:
     memory = build("memory", notes)
     first = memory.search("customers ask about penny drift", k=1)[0]
     assert first.doc_id == "cash"
@@ -96,7 +96,7 @@ def test_a3_trigger_phrases_and_causal_links_lift_and_every_hit_says_so(notes: C
     assert linked.channels["graph"] == 1
 
 
-def test_a3_the_session_lifts_what_is_in_use_and_what_was_spoken_of(notes: Collection) -> None:
+def test_the_session_lifts_what_is_in_use_and_what_was_spoken_of(notes: Collection) -> None:
     memory = build("memory", notes)
     assert isinstance(memory, MemoryFusion)
     question = "and when does that one go?"
@@ -110,7 +110,7 @@ def test_a3_the_session_lifts_what_is_in_use_and_what_was_spoken_of(notes: Colle
 
 
 @pytest.mark.parametrize("k", [1, 2, 10])
-def test_a7_constitutional_memories_are_among_the_hits_when_asked_for(notes: Collection, k: int) -> None:
+def test_constitutional_memories_are_among_the_hits_when_asked_for(notes: Collection, k: int) -> None:
     question = "when does the ferry leave the jetty"
     always = build("memory(constitutional=true)", notes).search(question, k=k)
     assert "tone" in [hit.doc_id for hit in always]
@@ -123,7 +123,7 @@ def test_a7_constitutional_memories_are_among_the_hits_when_asked_for(notes: Col
     assert _ids(build("memory", notes), question, k=1) == ["ferry"]
 
 
-def test_a7_constitutional_memories_are_among_the_first_ten_however_many_are_asked_for(folder: Path) -> None:
+def test_constitutional_memories_are_among_the_first_ten_however_many_are_asked_for(folder: Path) -> None:
     many = [_note(f"ferry{n}", f"Ferry {n}", f"The ferry {n} leaves the jetty.") for n in range(30)]
     rules = [_note(f"rule{n}", "Plain words", "No jargon.", importance_tier="constitutional") for n in range(3)]
     collection = Collection.create(folder)
@@ -135,7 +135,7 @@ def test_a7_constitutional_memories_are_among_the_first_ten_however_many_are_ask
         assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
 
 
-def test_a10_turns_are_read_with_the_session_around_them(folder: Path) -> None:
+def test_turns_are_read_with_the_session_around_them(folder: Path) -> None:
     said = {
         "s1": ("Ann: We drove to the harbour.", "Ben: And then?", "Ann: It was closed, so we went home."),
         "s2": ("Ann: I am tired today.", "Ben: Go to bed.", "Ann: It was closed, the shop."),
@@ -154,7 +154,7 @@ def test_a10_turns_are_read_with_the_session_around_them(folder: Path) -> None:
     assert apart.index("s2:3") < apart.index("s1:3")
 
 
-def test_a10_statistics_are_those_of_the_scope(folder: Path) -> None:
+def test_statistics_are_those_of_the_scope(folder: Path) -> None:
     rare = [
         Document(f"a{n}", f"Ann talks about {what}", metadata={"talk": "a"}) for n, what in enumerate(("tea", "rain", "Ben"))
     ]
@@ -168,7 +168,7 @@ def test_a10_statistics_are_those_of_the_scope(folder: Path) -> None:
     ]
 
 
-def test_r3_the_same_hits_bit_for_bit_however_the_documents_came_in(tmp_path: Path) -> None:
+def test_the_same_hits_bit_for_bit_however_the_documents_came_in(tmp_path: Path) -> None:
     one, two = Collection.create(tmp_path / "one"), Collection.create(tmp_path / "two")
     one.ingest(NOTES)
     grown = build("memory", two)
@@ -180,7 +180,7 @@ def test_r3_the_same_hits_bit_for_bit_however_the_documents_came_in(tmp_path: Pa
     assert [clean.search(text, k=10) for text in questions] == [grown.search(text, k=10) for text in questions]
 
 
-def test_e3_an_observer_sees_every_channel_and_the_parts_of_the_passages(notes: Collection) -> None:
+def test_an_observer_sees_every_channel_and_the_parts_of_the_passages(notes: Collection) -> None:
     memory = build("memory", notes)
     with observing() as seen:
         hits = memory.search("why do tokens expire", k=3)
@@ -195,7 +195,7 @@ def test_e3_an_observer_sees_every_channel_and_the_parts_of_the_passages(notes: 
 
 
 @pytest.mark.parametrize("strategy", ["fts5_bm25", "title_tags"])
-def test_e6_the_other_strategies_rank_as_a_search_on_demand_does(tmp_path: Path, strategy: str) -> None:
+def test_the_other_strategies_rank_as_a_search_on_demand_does(tmp_path: Path, strategy: str) -> None:
     golden = load("memory-bench")
     collection = Collection.create(tmp_path / "documents")
     collection.ingest(golden.documents)

@@ -1,4 +1,4 @@
-"""E-3, E-6: how an answer comes about is noted while it is served, and noting changes nothing."""
+"""How an answer comes about is noted while it is served, and noting changes nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ids(hits: Sequence[Hit]) -> str:
     return "".join(hit.doc_id for hit in hits)
 
 
-def test_e3_a_fusion_shows_every_channel_with_its_whole_candidate_list() -> None:
+def test_a_fusion_shows_every_channel_with_its_whole_candidate_list() -> None:
     one, other = Fixed("one", *"abcdef"), Fixed("other", *"cxa")
     with observing() as seen:
         hits = rrf(one, other).search("pool", k=2)
@@ -64,7 +64,7 @@ def test_e3_a_fusion_shows_every_channel_with_its_whole_candidate_list() -> None
     assert one.asked == other.asked == 1
 
 
-def test_e3_a_pipeline_shows_the_hits_after_each_step_and_how_many_it_was_asked_for() -> None:
+def test_a_pipeline_shows_the_hits_after_each_step_and_how_many_it_was_asked_for() -> None:
     pipeline = Staged(Fixed("one", *"abcdefgh"), [Backwards(), Top(2)])
     with observing() as seen:
         hits = pipeline.search("pool", k=3)
@@ -77,7 +77,7 @@ def test_e3_a_pipeline_shows_the_hits_after_each_step_and_how_many_it_was_asked_
     assert tree.ms == tree.base.ms + sum(step.ms for step in tree.steps) > 0
 
 
-def test_e3_fusions_and_pipelines_nest_under_the_name_that_was_written() -> None:
+def test_fusions_and_pipelines_nest_under_the_name_that_was_written() -> None:
     inner = Fusion([("b", Fixed("b", *"bc")), ("c", Fixed("c", *"cd"))], lambda _, lists: fuse.rrf(lists), name="rrf")
     outer = Fusion(
         [("a >> top(1)", Staged(Fixed("a", *"ab"), [Top(1)])), ("rrf(b, c)", inner)],
@@ -175,7 +175,7 @@ LISTS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 
 
 @given(one=LISTS, other=LISTS, k=st.integers(1, 9), steps=st.sampled_from([(), (3,), (0,), (0, 2)]))
-def test_e6_observing_changes_neither_hits_nor_order_nor_depth(
+def test_observing_changes_neither_hits_nor_order_nor_depth(
     one: list[str], other: list[str], k: int, steps: tuple[int, ...]
 ) -> None:
     fused = rrf(Fixed("one", *one), Fixed("other", *other))
@@ -191,7 +191,7 @@ def test_e6_observing_changes_neither_hits_nor_order_nor_depth(
 @pytest.mark.parametrize(
     "text", ["rrf(bm25, fts5)", "weighted(bm25, fts5, norm='z') >> top(3)", "rrf(bm25, graph(fts5), depth=2)"]
 )
-def test_e6_observing_real_channels_changes_no_bit(hotel: Collection, text: str) -> None:
+def test_observing_real_channels_changes_no_bit(hotel: Collection, text: str) -> None:
     retriever = build(text, hotel)
     plain = retriever.search("pool for children", k=5, scope={"kind": "page"})
     with observing() as seen:

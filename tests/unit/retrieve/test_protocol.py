@@ -1,4 +1,4 @@
-"""R-1: a plain function is a retriever, and no answer of a wrong shape passes."""
+"""A plain function is a retriever, and no answer of a wrong shape passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ringtrue.retrieve import as_retriever, search_many
 from ringtrue.retrieve.protocol import as_hits, plain, ranked, scope_of
 
 
-def test_r1_a_plain_function_is_enough_and_its_hits_say_where_they_came_from() -> None:
+def test_a_plain_function_is_enough_and_its_hits_say_where_they_came_from() -> None:
     def mine(text: str, *, k: int) -> list[tuple[str, float]]:
         return [("a", 2.0), ("b", 1.0), ("c", 0.5)][:k]
 
@@ -38,7 +38,7 @@ def test_r1_a_plain_function_is_enough_and_its_hits_say_where_they_came_from() -
     ],
     ids=["ids", "pairs", "mappings", "scored mappings"],
 )
-def test_r1_the_usual_shapes_of_an_answer_are_understood(answer: list[Any]) -> None:
+def test_the_usual_shapes_of_an_answer_are_understood(answer: list[Any]) -> None:
     assert [hit.doc_id for hit in as_hits(answer, "x")] == ["a", "b"]
 
 
@@ -106,7 +106,7 @@ def test_a_question_that_is_no_text_is_refused(text: Any) -> None:
         plain(text)
 
 
-def test_r1_an_object_with_the_least_protocol_is_enough() -> None:
+def test_an_object_with_the_least_protocol_is_enough() -> None:
     class Least:
         def search(self, text: str, *, k: int) -> list[str]:
             return ["a", "b", "c"][:k]
@@ -143,7 +143,7 @@ def test_text_with_lone_surrogates_and_nul_becomes_text_that_can_be_written() ->
     assert plain("a\ud800b\0c 🏊 \udfff").encode("utf-8").decode() == "a\ufffdb c 🏊 \ufffd"
 
 
-def test_r1_a_batch_is_asked_at_once_where_the_retriever_offers_it() -> None:
+def test_a_batch_is_asked_at_once_where_the_retriever_offers_it() -> None:
     class Batched:
         calls = 0
 

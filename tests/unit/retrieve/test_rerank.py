@@ -1,4 +1,4 @@
-"""R-6: rerankers. Endpoints are real HTTP servers on the loopback; the cross-encoder is a tiny BERT with known numbers."""
+"""Rerankers. Endpoints are real HTTP servers on the loopback; the cross-encoder is a tiny BERT with known numbers."""
 
 from __future__ import annotations
 

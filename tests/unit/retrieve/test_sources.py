@@ -1,4 +1,4 @@
-"""R-3: documents are read from files and folders of every format, streamed, with ids, titles, tags and metadata."""
+"""Documents are read from files and folders of every format, streamed, with ids, titles, tags and metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learned sparse retrieval over a tiny masked-language model: scores, passages, appending, scope (R-4)."""
+"""Learned sparse retrieval over a tiny masked-language model: scores, passages, appending, scope."""
 
 from __future__ import annotations
 

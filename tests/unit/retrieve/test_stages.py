@@ -1,4 +1,4 @@
-"""Stages: maximal marginal relevance, boosts by recency and tier, thresholds and cuts (R-6)."""
+"""Stages: maximal marginal relevance, boosts by recency and tier, thresholds and cuts."""
 
 from __future__ import annotations
 

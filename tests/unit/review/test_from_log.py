@@ -1,4 +1,4 @@
-"""G-6, G-7: from the store to golden sets — searches, citations, feedback, proposals in review, an LLM's queries."""
+"""From the store to golden sets — searches, citations, feedback, proposals in review, an LLM's queries."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def judge_all(store: Store, *, differ: int = 0) -> None:
 
 
 class TestSearches:
-    def test_g6_only_the_window_and_nothing_that_an_evaluation_asked(self, store) -> None:
+    def test_only_the_window_and_nothing_that_an_evaluation_asked(self, store) -> None:
         store.add_queries(
             [search(1, "old", days=40), search(2, "new"), search(3, "asked by an evaluation", is_eval_corpus=True)]
         )
@@ -96,7 +96,7 @@ class TestSearches:
         "text",
         ["mail ada@example.org", "call [phone] back", "h_0123456789abcdef0123456789abcdef", "card 4111 1111 1111 1111"],
     )
-    def test_g6_personal_data_or_what_is_left_of_it_is_screened(self, text) -> None:
+    def test_personal_data_or_what_is_left_of_it_is_screened(self, text) -> None:
         assert not harvest.screen()(text)
 
     def test_plain_questions_pass_the_screen(self) -> None:
@@ -159,7 +159,7 @@ class TestFeedback:
 
 
 class TestRefresh:
-    def test_g6_the_whole_way_from_the_log_to_the_next_version(self, store) -> None:
+    def test_the_whole_way_from_the_log_to_the_next_version(self, store) -> None:
         store.add_queries([*traffic(), search(9999, "bill of ada@example.org")])
         golden = inn()
         found = steps.propose_from_log(store, golden, now=NOW, who="desk")
@@ -182,7 +182,7 @@ class TestRefresh:
         assert steps.finish(store, found.proposal, golden).golden == made.golden, "again, from what is published"
         assert steps.open_proposal(store, made.golden) is None, "the next version has a proposal of its own"
 
-    def test_g6_asking_again_shows_the_open_proposal_and_queues_nothing_new(self, store) -> None:
+    def test_asking_again_shows_the_open_proposal_and_queues_nothing_new(self, store) -> None:
         store.add_queries(traffic())
         first = steps.propose_from_log(store, inn(), now=NOW, who="desk")
         store.add_queries([search(5000 + n, f"entirely new {thing} matters", intent="fresh") for n, thing in enumerate(THINGS)])
@@ -195,7 +195,7 @@ class TestRefresh:
         )
         assert store.backlog()["total"] == first.progress.pairs
 
-    def test_g6_refused_reviewers_may_talk_and_judge_again(self, store) -> None:
+    def test_refused_reviewers_may_talk_and_judge_again(self, store) -> None:
         store.add_queries(traffic())
         proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(count=8)).proposal
         judge_all(store, differ=8)
@@ -209,7 +209,7 @@ class TestRefresh:
             queue.judge(key, grade, reviewer="ben", now=NOW)
         assert steps.finish(store, proposal, inn()).golden is not None
 
-    def test_g6_a_question_with_a_rejected_pair_is_left_out(self, store) -> None:
+    def test_a_question_with_a_rejected_pair_is_left_out(self, store) -> None:
         store.add_queries(traffic())
         proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(count=6)).proposal
         queue = ReviewQueue(store)
@@ -220,7 +220,7 @@ class TestRefresh:
         assert made.left_out == (bad.query_id,)
         assert (len(made.added), len(made.retired)) == (5, 5)
 
-    def test_g6_pairs_of_a_question_that_was_left_out_are_not_published_in_the_version(self, store) -> None:
+    def test_pairs_of_a_question_that_was_left_out_are_not_published_in_the_version(self, store) -> None:
         store.add_queries(traffic())
         proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", using=steps.Harvest(count=6)).proposal
         queue = ReviewQueue(store)
@@ -240,7 +240,7 @@ class TestRefresh:
         assert said == [0] * len(said) != []
         assert len([entry for entry in store.audit() if entry.what == steps.RELEASED]) == 1
 
-    def test_g6_what_a_refresh_removed_is_not_proposed_by_the_next_one_unless_asked_again(self, store) -> None:
+    def test_what_a_refresh_removed_is_not_proposed_by_the_next_one_unless_asked_again(self, store) -> None:
         old = tuple(Query(f"q{n}", f"towels number{n} of the sauna") for n in range(3))
         golden = replace(inn(), queries=old, judgments=())
         store.add_queries([search(100 + n, query.text, days=2) for n, query in enumerate(old)])
@@ -259,7 +259,7 @@ class TestRefresh:
         again = steps.propose_from_log(store, made, now=later, who="desk").proposal
         assert texts & {query.text for query in again.new} == {old[0].text}
 
-    def test_g6_the_first_harvest_makes_a_regression_set_of_fifty(self, store) -> None:
+    def test_the_first_harvest_makes_a_regression_set_of_fifty(self, store) -> None:
         store.add_queries(traffic(days=10))
         asked: list[tuple[str, int]] = []
 
@@ -277,7 +277,7 @@ class TestRefresh:
         assert (made.golden.id, made.golden.version) == ("inn-regression", "1.0.0")
         assert (len(made.golden.queries), len(made.left_out)) == (25, 25), "half of them have no relevant document"
 
-    def test_g6_nothing_to_propose_is_said(self, store) -> None:
+    def test_nothing_to_propose_is_said(self, store) -> None:
         with pytest.raises(CannotDecide, match="holds no search"):
             steps.propose_from_log(store, inn(), now=NOW, who="desk")
         store.add_queries([search(1, inn().queries[0].text)])

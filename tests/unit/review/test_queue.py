@@ -1,4 +1,4 @@
-"""G-8: the review queue — priority, reservations, blindness, undo, states, rules, publication; on a real store."""
+"""The review queue — priority, reservations, blindness, undo, states, rules, publication; on a real store."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def golden(*judgments: Judgment, queries: int = 12) -> GoldenSet:
 
 
 class TestNext:
-    def test_g8_urgent_pairs_come_first_and_like_ones_in_an_order_of_the_reviewers_own(self, queue) -> None:
+    def test_urgent_pairs_come_first_and_like_ones_in_an_order_of_the_reviewers_own(self, queue) -> None:
         queue.add([pair(n, priority=0.5 + n / 1000) for n in range(10)] + [pair(10, priority=1.0)])
         orders = {}
         for name in ("ada", "ben"):
@@ -64,7 +64,7 @@ class TestNext:
         assert sorted(orders["ada"]) == sorted(orders["ben"])
         assert orders["ada"] != [item.query_id for item in queue.waiting("ada", seed=1)]
 
-    def test_g8_a_reservation_keeps_others_away_until_it_expires(self, queue) -> None:
+    def test_a_reservation_keeps_others_away_until_it_expires(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         mine = queue.next("ada", now=NOW, minutes=15)
         assert mine is not None
@@ -73,7 +73,7 @@ class TestNext:
         assert queue.next("ben", now=minutes(28)) is None, "asking again keeps it longer"
         assert queue.next("ben", now=minutes(30)).item_key == mine.item_key
 
-    def test_g8_a_released_pair_is_free_at_once_and_a_passed_one_does_not_come_back(self, queue) -> None:
+    def test_a_released_pair_is_free_at_once_and_a_passed_one_does_not_come_back(self, queue) -> None:
         queue.add([pair(1)])
         key = queue.next("ada", now=NOW).item_key
         queue.release(key, "ben")
@@ -82,7 +82,7 @@ class TestNext:
         assert queue.next("ada", now=NOW, passing={key}) is None
         assert queue.next("ben", now=NOW).item_key == key
 
-    def test_g8_nobody_gets_a_pair_twice_and_no_pair_more_people_than_wanted(self, queue) -> None:
+    def test_nobody_gets_a_pair_twice_and_no_pair_more_people_than_wanted(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         for name in ("ada", "ben"):
             queue.judge(queue.next(name, now=NOW).item_key, 2, reviewer=name, now=NOW)
@@ -90,7 +90,7 @@ class TestNext:
         assert queue.next("cy", now=NOW) is None
         assert queue.store.backlog()["approved"] == 1
 
-    def test_g8_two_reviewers_at_once_never_hold_the_same_pair(self, url) -> None:
+    def test_two_reviewers_at_once_never_hold_the_same_pair(self, url) -> None:
         with Store.open(url) as store:
             ReviewQueue(store).add([pair(n) for n in range(24)])
         start = threading.Barrier(4)
@@ -117,7 +117,7 @@ class TestNext:
             assert store.backlog()["approved"] == 24
             assert len(store.ratings()) == 24
 
-    def test_g8_a_race_for_one_pair_has_one_winner(self, url) -> None:
+    def test_a_race_for_one_pair_has_one_winner(self, url) -> None:
         with Store.open(url) as store:
             ReviewQueue(store).add([pair(1, wanted=8)])
         start = threading.Barrier(8)
@@ -138,7 +138,7 @@ class TestNext:
 
 
 class TestJudging:
-    def test_g8_a_pair_is_approved_when_all_wanted_have_judged(self, queue) -> None:
+    def test_a_pair_is_approved_when_all_wanted_have_judged(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         key = key_of("q1", "d")
         assert queue.judge(key, 3, reviewer="ada", now=NOW).state == "pending_review"
@@ -147,7 +147,7 @@ class TestJudging:
         assert (done.state, done.reserved_by) == ("approved", None)
         assert said_by(queue, "ada") == {key: 2}
 
-    def test_g8_raw_ratings_are_kept_per_rater(self, queue) -> None:
+    def test_raw_ratings_are_kept_per_rater(self, queue) -> None:
         queue.add([pair(1, wanted=3)])
         key = key_of("q1", "d")
         for name, grade in (("ada", 3), ("ben", 1), ("cy", 1)):
@@ -173,7 +173,7 @@ class TestJudging:
         with pytest.raises(InputError, match="let 1 or more"):
             queue.add([pair(2, wanted=0)])
 
-    def test_g8_a_rejected_pair_is_judged_by_nobody_any_more(self, queue) -> None:
+    def test_a_rejected_pair_is_judged_by_nobody_any_more(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         key = key_of("q1", "d")
         item = queue.reject(key, reviewer="ada", now=NOW, why="a name in it")
@@ -190,7 +190,7 @@ class TestJudging:
 
 
 class TestUndo:
-    def test_g8_undo_takes_back_the_last_thing_said_and_the_state_with_it(self, queue) -> None:
+    def test_undo_takes_back_the_last_thing_said_and_the_state_with_it(self, queue) -> None:
         queue.add([pair(1), pair(2)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         queue.judge(key_of("q2", "d"), 1, reviewer="ada", now=minutes(1))
@@ -201,7 +201,7 @@ class TestUndo:
         assert queue.undo("ada") is None
         assert queue.find(key_of("q1", "d")).state == "approved", "what ben said still stands"
 
-    def test_g8_a_rejection_can_be_taken_back(self, queue) -> None:
+    def test_a_rejection_can_be_taken_back(self, queue) -> None:
         queue.add([pair(1)])
         queue.reject(key_of("q1", "d"), reviewer="ada", now=NOW)
         assert queue.undo("ben") is None
@@ -209,7 +209,7 @@ class TestUndo:
         assert back.state == "pending_review"
         assert "rejected_by" not in back.metadata
 
-    def test_g8_what_is_published_cannot_be_taken_back(self, queue) -> None:
+    def test_what_is_published_cannot_be_taken_back(self, queue) -> None:
         queue.add([pair(1)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         queue.mark_published([key_of("q1", "d")], queue.publication(golden()).golden, now=NOW)
@@ -219,7 +219,7 @@ class TestUndo:
 
 
 class TestStanding:
-    def test_g8_the_backlog_adds_up(self, queue) -> None:
+    def test_the_backlog_adds_up(self, queue) -> None:
         queue.add([pair(n) for n in range(6)])
         queue.judge(key_of("q0", "d"), 3, reviewer="ada", now=NOW)
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
@@ -230,7 +230,7 @@ class TestStanding:
             "pending_review": 3, "approved": 1, "rejected": 1, "published": 1, "total": 6, "oldest_pending_at": timestamp(NOW),
         }  # fmt: skip
 
-    def test_g8_no_grade_shows_before_all_have_judged(self, queue) -> None:
+    def test_no_grade_shows_before_all_have_judged(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         standing = queue.standing()
@@ -238,7 +238,7 @@ class TestStanding:
         assert standing.disputes == ()
         assert said_by(queue, "ben") == {}
 
-    def test_g8_agreement_is_kappa_for_two_alpha_for_more_and_never_counts_the_adjudicator(self, queue) -> None:
+    def test_agreement_is_kappa_for_two_alpha_for_more_and_never_counts_the_adjudicator(self, queue) -> None:
         queue.add([pair(n, wanted=2) for n in range(4)])
         for n, (one, other) in enumerate([(3, 3), (0, 0), (3, 3), (0, 3)]):
             queue.judge(key_of(f"q{n}", "d"), one, reviewer="ada", now=NOW)
@@ -256,7 +256,7 @@ class TestStanding:
 
 
 class TestNames:
-    def test_g8_one_person_under_two_spellings_is_one_reviewer(self, queue) -> None:
+    def test_one_person_under_two_spellings_is_one_reviewer(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         again = queue.judge(key_of("q1", "d"), 2, reviewer=" Ada ", now=minutes(1))
@@ -266,7 +266,7 @@ class TestNames:
         assert queue.undo("aDa").state == "pending_review"
         assert queue.counts() == {}
 
-    def test_g8_ratings_of_a_store_with_both_spellings_are_one_voice(self, queue) -> None:
+    def test_ratings_of_a_store_with_both_spellings_are_one_voice(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         for name in ("Ada", "ada"):
             queue.store.add_rating(key_of("q1", "d"), name, 3, NOW)
@@ -275,7 +275,7 @@ class TestNames:
         assert queue.judge(key_of("q1", "d"), 3, reviewer="ben", now=NOW).state == "pending_review"
         assert [rater.name for rater in queue.standing().raters] == ["ada", "ben"]
 
-    def test_g8_a_dispute_says_key_and_question(self, queue) -> None:
+    def test_a_dispute_says_key_and_question(self, queue) -> None:
         queue.add([pair(1, wanted=2)])
         for name, grade in (("ada", 0), ("ben", 3)):
             queue.judge(key_of("q1", "d"), grade, reviewer=name, now=NOW)
@@ -292,7 +292,7 @@ def store_states(queue: ReviewQueue) -> set[str]:
 
 
 class TestPublishing:
-    def test_g8_approved_pairs_become_judgments_of_the_next_version_once(self, queue) -> None:
+    def test_approved_pairs_become_judgments_of_the_next_version_once(self, queue) -> None:
         queue.add([pair(n, wanted=2) for n in range(3)])
         for n, grades in enumerate([(3, 3), (1, 2)]):
             for name, grade in zip(("ada", "ben"), grades, strict=True):
@@ -314,7 +314,7 @@ class TestPublishing:
         assert [(j.query_id, j.grade) for j in qrels(queue.store.judgments())] == [("q0", 3), ("q1", 1)], "the settled grade"
 
     @pytest.mark.parametrize(("rule", "grade"), [("majority", 0), ("max", 3), ("adjudicated", 2)])
-    def test_g8_qrels_take_the_grade_that_was_published_and_no_single_raters(self, queue, rule, grade) -> None:
+    def test_qrels_take_the_grade_that_was_published_and_no_single_raters(self, queue, rule, grade) -> None:
         queue.add([pair(1, wanted=2)])
         for name, said in (("ada", 0), ("zoe", 3), *([("chair", 2)] if rule == "adjudicated" else [])):
             queue.judge(key_of("q1", "d"), said, reviewer=name, now=NOW)
@@ -322,14 +322,14 @@ class TestPublishing:
         queue.mark_published(made.keys, made.golden, now=NOW, rule=rule, adjudicator="Chair")
         assert [one.grade for one in qrels(queue.store.judgments())] == [grade]
 
-    def test_g8_a_grade_that_the_set_kept_counts_as_published(self, queue) -> None:
+    def test_a_grade_that_the_set_kept_counts_as_published(self, queue) -> None:
         queue.add([pair(1)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         made = queue.publication(golden(Judgment("q1", "d", 0, "chair")))
         queue.mark_published(made.keys, made.golden, now=NOW)
         assert [(one.grade, one.metadata["annotator"]) for one in qrels(queue.store.judgments())] == [(0, "chair")]
 
-    def test_f4_a_reviewed_grade_beats_feedback_on_the_same_words_with_and_without_the_log(self, queue) -> None:
+    def test_a_reviewed_grade_beats_feedback_on_the_same_words_with_and_without_the_log(self, queue) -> None:
         words = "Question, 1?"
         searches = [LoggedQuery(f"eq_{n}", words, "web", timestamp(NOW), session_id=f"s{n}", result_ids=("d",)) for n in (1, 2)]
         clicks = [FeedbackEvent(f"e{n}", "click", f"s{n}", timestamp(NOW), item_id="d", actor="person") for n in (1, 2)]
@@ -351,7 +351,7 @@ class TestPublishing:
         assert [(one.grade, one.source) for one in qrels(queue.store.judgments())] == [(0, "manual")]
         assert (harvest.implied(queue.store).rows, harvest.implied(queue.store).human) == ((), 1)
 
-    def test_f6_sessions_count_reviewed_questions(self, queue) -> None:
+    def test_sessions_count_reviewed_questions(self, queue) -> None:
         queue.add([pair(1)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         made = queue.publication(golden())
@@ -360,7 +360,7 @@ class TestPublishing:
         (found,) = session_summaries([search], [], judgments=queue.store.judgments(source="manual"))
         assert (found.judged, found.mean_rr) == (1, 0.5)
 
-    def test_g8_a_crash_while_marking_loses_no_judgment(self, queue, monkeypatch) -> None:
+    def test_a_crash_while_marking_loses_no_judgment(self, queue, monkeypatch) -> None:
         queue.add([pair(n) for n in (1, 2)])
         for n in (1, 2):
             queue.judge(key_of(f"q{n}", "d"), 3, reviewer="ada", now=NOW)
@@ -374,7 +374,7 @@ class TestPublishing:
         assert queue.mark_published(made.keys, made.golden, now=NOW) == 2
         assert {(one.query_id, one.relevance) for one in queue.store.judgments(source="manual")} == {("q1", 3), ("q2", 3)}
 
-    def test_g8_only_what_is_in_the_version_is_published_and_the_rest_is_kept_as_judgments(self, queue) -> None:
+    def test_only_what_is_in_the_version_is_published_and_the_rest_is_kept_as_judgments(self, queue) -> None:
         queue.add([pair(1), pair(2)])
         for n, grade in ((1, 3), (2, 0)):
             queue.judge(key_of(f"q{n}", "d"), grade, reviewer="ada", now=NOW)
@@ -383,14 +383,14 @@ class TestPublishing:
         assert queue.find(key_of("q2", "d")).state == "approved"
         assert {(one.query_id, one.relevance) for one in queue.store.judgments(source="manual")} == {("q1", 3), ("q2", 0)}
 
-    def test_g8_after_a_crash_the_same_pairs_make_the_same_version(self, queue) -> None:
+    def test_after_a_crash_the_same_pairs_make_the_same_version(self, queue) -> None:
         queue.add([pair(1)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         first = queue.publication(golden()).golden
         assert queue.publication(golden()).golden == first
         assert queue.publication(first).golden == first, "written, but not yet marked"
 
-    def test_g8_a_persons_judgment_in_the_set_stays(self, queue) -> None:
+    def test_a_persons_judgment_in_the_set_stays(self, queue) -> None:
         queue.add([pair(1), pair(2)])
         for n in (1, 2):
             queue.judge(key_of(f"q{n}", "d"), 3, reviewer="ada", now=NOW)
@@ -399,7 +399,7 @@ class TestPublishing:
         assert made.kept == (key_of("q1", "d"),)
         assert made.judgments == 1
 
-    def test_g8_pairs_of_another_set_are_left_alone(self, queue) -> None:
+    def test_pairs_of_another_set_are_left_alone(self, queue) -> None:
         queue.add([replace(pair(1), metadata={"golden": "motel"}), pair(99)])
         for n in (1, 99):
             queue.judge(key_of(f"q{n}", "d"), 3, reviewer="ada", now=NOW)
@@ -424,7 +424,7 @@ class TestAgreement:
         queue.store.update_review_item(key_of(f"q{n}", "d"), lambda item: replace(item, metadata=facts), project="default")
         queue.judge(key_of(f"q{n}", "d"), grade, reviewer=by, now=NOW)
 
-    def test_g8_the_bound_holds_until_it_is_forced_with_a_reason(self, queue) -> None:
+    def test_the_bound_holds_until_it_is_forced_with_a_reason(self, queue) -> None:
         self.judged(queue, AT_ODDS)
         found = queue.publication(golden()).gate
         assert found.passed is False
@@ -434,20 +434,20 @@ class TestAgreement:
             require(found, force=True, reason="  ")
         assert require(found, force=True, reason=" the guidelines were wrong ") == "the guidelines were wrong"
 
-    def test_g8_good_agreement_and_a_single_reader_pass(self, queue) -> None:
+    def test_good_agreement_and_a_single_reader_pass(self, queue) -> None:
         self.judged(queue, AGREED)
         assert require(queue.gate(golden())) == ""
         assert queue.gate(golden(queries=1)).passed is False, "of one pair with one grade nothing is known"
         assert queue.gate(golden(queries=0)).passed is None
 
-    def test_g8_nobody_leaves_the_count_by_being_called_the_adjudicator(self, queue) -> None:
+    def test_nobody_leaves_the_count_by_being_called_the_adjudicator(self, queue) -> None:
         self.judged(queue, AT_ODDS)
         assert queue.gate(golden(), rule="adjudicated", adjudicator="ben").passed is False
         queue.judge(key_of("q0", "d"), 3, reviewer="chair", now=NOW)
         apart = queue.gate(golden(), rule="adjudicated", adjudicator="chair").found
         assert (apart.name, apart.raters) == ("Cohen's kappa", 2), "the third one settles and is no rater"
 
-    def test_g8_who_settled_on_the_page_is_no_rater_and_the_standing_says_what_they_decided(self, queue) -> None:
+    def test_who_settled_on_the_page_is_no_rater_and_the_standing_says_what_they_decided(self, queue) -> None:
         self.judged(queue, AGREED)
         before = queue.standing().agreement
         self.settled(queue, 3, "dora", 2)
@@ -458,7 +458,7 @@ class TestAgreement:
         ]
         assert queue.gate(golden()).found.raters == 2
 
-    def test_g8_adjudicated_counts_what_several_people_settled_on_the_page(self, queue) -> None:
+    def test_adjudicated_counts_what_several_people_settled_on_the_page(self, queue) -> None:
         self.judged(queue, (*AGREED, (0, 0), (3, 3), (0, 1)))
         with pytest.raises(InputError, match="name the adjudicator"):
             queue.publication(golden(), rule="adjudicated")
@@ -472,7 +472,7 @@ class TestAgreement:
         assert queue.mark_published(made.keys, made.golden, now=NOW, rule="adjudicated") == 7
 
 
-def test_g5_what_would_change_a_comparison_most_is_reviewed_first(queue) -> None:
+def test_what_would_change_a_comparison_most_is_reviewed_first(queue) -> None:
     runs = [
         Run.from_rankings({"q1": ["a", "d"], "q2": ["d"]}, name="one"),
         Run.from_rankings({"q1": ["d", "a"], "q2": ["d"]}, name="two"),

@@ -1,4 +1,4 @@
-"""G-2: what a refresh lacks is told in numbers and nouns that go together."""
+"""What a refresh lacks is told in numbers and nouns that go together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sequential test in the store: counted once, decided once, paused, begun anew; and its commands (S-2)."""
+"""A sequential test in the store: counted once, decided once, paused, begun anew; and its commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def feed(store: Store, pairs: list[tuple[float, float]], *, start: int = 0) -> A
     return test
 
 
-def test_s2_the_kept_sprt_is_the_one_of_the_statistics(store: Store) -> None:
+def test_the_kept_sprt_is_the_one_of_the_statistics(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     pairs = scores(60, 0.0)
     test = feed(store, pairs)
@@ -66,7 +66,7 @@ def test_s2_the_kept_sprt_is_the_one_of_the_statistics(store: Store) -> None:
     assert (test.upper_bound, test.lower_bound) == state.bounds
 
 
-def test_s2_the_kept_confidence_sequence_is_the_one_of_the_statistics(store: Store) -> None:
+def test_the_kept_confidence_sequence_is_the_one_of_the_statistics(store: Store) -> None:
     create_test(store, "rerank", now=NOW, method="confidence-sequence")
     pairs = scores(50, 0.1)
     test = feed(store, pairs)
@@ -78,7 +78,7 @@ def test_s2_the_kept_confidence_sequence_is_the_one_of_the_statistics(store: Sto
     assert state.low > -1
 
 
-def test_s2_a_query_counts_once_however_often_it_is_reported(store: Store) -> None:
+def test_a_query_counts_once_however_often_it_is_reported(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     first = record_scores(store, "rerank", "q1", control=0.2, treatment=0.5, now=NOW)
     again = record_scores(store, "rerank", "q1", control=0.0, treatment=1.0, now=LATER)
@@ -87,7 +87,7 @@ def test_s2_a_query_counts_once_however_often_it_is_reported(store: Store) -> No
     assert (again.test.sample_count, again.test.sums["differences"]) == (1, pytest.approx(0.3))
 
 
-def test_s2_the_first_decision_stays_while_queries_go_on_counting(store: Store) -> None:
+def test_the_first_decision_stays_while_queries_go_on_counting(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     decided = feed(store, scores(100, 0.2))
     assert decided.decision == "accept-treatment"
@@ -100,7 +100,7 @@ def test_s2_the_first_decision_stays_while_queries_go_on_counting(store: Store) 
     assert worse.status == "running"  # graduating and rejecting are decided elsewhere
 
 
-def test_s2_a_worse_treatment_is_decided_for_the_control(store: Store) -> None:
+def test_a_worse_treatment_is_decided_for_the_control(store: Store) -> None:
     create_test(store, "rerank", now=NOW, method="confidence-sequence")
     found = standing(feed(store, scores(150, -0.1)))
     assert found.decision == "accept-control"
@@ -109,7 +109,7 @@ def test_s2_a_worse_treatment_is_decided_for_the_control(store: Store) -> None:
     assert "less than a gain of 0.05" in found.reason
 
 
-def test_s2_a_paused_test_counts_nothing_and_loses_nothing(store: Store) -> None:
+def test_a_paused_test_counts_nothing_and_loses_nothing(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     feed(store, scores(5, 0.0))
     paused = set_status(store, "rerank", "paused", now=NOW, who="ops", why="index is rebuilt")
@@ -123,7 +123,7 @@ def test_s2_a_paused_test_counts_nothing_and_loses_nothing(store: Store) -> None
     assert found_test(store, "rerank").sample_count == 6
 
 
-def test_s2_each_change_of_status_takes_place_even_in_one_moment(store: Store) -> None:
+def test_each_change_of_status_takes_place_even_in_one_moment(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     seen = [set_status(store, "rerank", status, now=NOW, who="ops").status for status in ("paused", "running", "paused")]  # type: ignore[arg-type]
     assert seen == ["paused", "running", "paused"]
@@ -133,7 +133,7 @@ def test_s2_each_change_of_status_takes_place_even_in_one_moment(store: Store) -
     assert not record_scores(store, "rerank", "q1", control=0.1, treatment=0.2, now=NOW).counted
 
 
-def test_s2_two_new_beginnings_in_one_moment_both_take_place(store: Store) -> None:
+def test_two_new_beginnings_in_one_moment_both_take_place(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     for _ in range(2):
         create_test(store, "rerank", now=LATER, again=True)
@@ -141,7 +141,7 @@ def test_s2_two_new_beginnings_in_one_moment_both_take_place(store: Store) -> No
     assert found_test(store, "rerank").sums["again"] == 2
 
 
-def test_s2_a_question_asked_afresh_counts_once_in_a_test_and_once_more_in_one_begun_anew(store: Store) -> None:
+def test_a_question_asked_afresh_counts_once_in_a_test_and_once_more_in_one_begun_anew(store: Store) -> None:
     def ask(name: str) -> bool:
         name = counted_as(found_test(store, "rerank"), name)
         return record_scores(store, "rerank", name, control=0.1, treatment=0.2, now=LATER).counted
@@ -153,7 +153,7 @@ def test_s2_a_question_asked_afresh_counts_once_in_a_test_and_once_more_in_one_b
     assert found_test(store, "rerank").sample_count == 2
 
 
-def test_s2_only_a_test_that_has_counted_nothing_can_begin_later(store: Store) -> None:
+def test_only_a_test_that_has_counted_nothing_can_begin_later(store: Store) -> None:
     assert not begin_now(store, "rerank", now=NOW)
     create_test(store, "rerank", now=NOW)
     assert begin_now(store, "rerank", now=LATER)
@@ -163,7 +163,7 @@ def test_s2_only_a_test_that_has_counted_nothing_can_begin_later(store: Store) -
     assert timestamp(found_test(store, "rerank").started_at) == timestamp(LATER)
 
 
-def test_s2_the_gamblers_are_kept_and_those_of_an_older_test_begin_where_it_is(store: Store) -> None:
+def test_the_gamblers_are_kept_and_those_of_an_older_test_begin_where_it_is(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     pairs = scores(40, 0.03)
     test = feed(store, pairs)
@@ -178,7 +178,7 @@ def test_s2_the_gamblers_are_kept_and_those_of_an_older_test_begin_where_it_is(s
     assert 0 < later.sums["gain"] < 0.1
 
 
-def test_s2_a_ratio_without_its_proof_is_explained(store: Store) -> None:
+def test_a_ratio_without_its_proof_is_explained(store: Store) -> None:
     create_test(store, "rerank", now=NOW, delta=0.02)
     test = found_test(store, "rerank")
     n = 0
@@ -206,7 +206,7 @@ def test_trap_23_begun_anew_nothing_from_before_is_in_it_or_counted_again(store:
     assert (entry.detail["samples"], entry.detail["decision"]) == (100, "accept-treatment")
 
 
-def test_s2_beta_binomial_is_labelled_as_not_error_controlled(store: Store) -> None:
+def test_beta_binomial_is_labelled_as_not_error_controlled(store: Store) -> None:
     create_test(store, "rerank", now=NOW, method="beta-binomial", measure="hit")
     test = feed(store, [(0.0, 1.0)] * 5)
     found = standing(test)
@@ -218,7 +218,7 @@ def test_s2_beta_binomial_is_labelled_as_not_error_controlled(store: Store) -> N
     assert found_test(store, "rerank").sample_count == 5
 
 
-def test_s2_a_test_of_differences_and_one_of_scores_are_not_mixed(store: Store) -> None:
+def test_a_test_of_differences_and_one_of_scores_are_not_mixed(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     create_test(store, "credits", now=NOW, measure=None)
     with pytest.raises(InputError, match="mrr scores of both sides"):
@@ -229,7 +229,7 @@ def test_s2_a_test_of_differences_and_one_of_scores_are_not_mixed(store: Store) 
     assert (found.control, found.treatment, found.mean_difference) == (None, None, 0.5)
 
 
-def test_s2_unknown_is_none_before_the_first_query(store: Store) -> None:
+def test_unknown_is_none_before_the_first_query(store: Store) -> None:
     found = standing(create_test(store, "rerank", now=NOW))
     assert (found.mean_difference, found.control, found.sigma, found.interval, found.decided_after) == (None,) * 5
     assert found.reason == "burning in: 30 more queries before the spread is known"
@@ -246,13 +246,13 @@ def test_s2_unknown_is_none_before_the_first_query(store: Store) -> None:
         ({"measure": None, "method": "beta-binomial"}, "name what succeeds"),
     ],
 )
-def test_s2_unusable_options_are_refused_before_anything_is_kept(store: Store, options: dict[str, Any], said: str) -> None:
+def test_unusable_options_are_refused_before_anything_is_kept(store: Store, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         create_test(store, "rerank", now=NOW, **options)
     assert store.tests() == []
 
 
-def test_s2_unusable_scores_and_unknown_features_are_named(store: Store) -> None:
+def test_unusable_scores_and_unknown_features_are_named(store: Store) -> None:
     create_test(store, "rerank", now=NOW)
     with pytest.raises(InputError, match=r"'q1'.*treatment score 1\.5"):
         record_scores(store, "rerank", "q1", control=0.5, treatment=1.5, now=NOW)
@@ -262,7 +262,7 @@ def test_s2_unusable_scores_and_unknown_features_are_named(store: Store) -> None
         record_scores(store, "other", "q1", control=0.5, treatment=0.5, now=NOW)
 
 
-def test_s2_the_commands_create_feed_pause_and_show(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_commands_create_feed_pause_and_show(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     where = ("--store", tmp_path / "store.sqlite")
     made = ringtrue("test", "create", "rerank", "--method", "confidence-sequence", *where, "--json")
     assert (made.code, made.json["samples"], made.json["decision"]) == (0, 0, "continue")
@@ -283,7 +283,7 @@ def test_s2_the_commands_create_feed_pause_and_show(ringtrue: Callable[..., Any]
     assert [test["feature_id"] for test in ringtrue("test", "status", *where, "--json").json["tests"]] == ["rerank"]
 
 
-def test_s2_bad_input_ends_with_2_and_one_line(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+def test_bad_input_ends_with_2_and_one_line(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     where = ("--store", tmp_path / "store.sqlite")
     assert ringtrue("test", "status", "rerank", *where).code == 2
     ringtrue("test", "create", "rerank", *where)
@@ -305,7 +305,7 @@ def test_s2_bad_input_ends_with_2_and_one_line(ringtrue: Callable[..., Any], tmp
         ("q1,0.1,0.2\nq2,0.1,0.3\nq1,0.1,0.9\n", "scores.csv:4: query 'q1': has the scores 0.1 and 0.9, but 0.1 and 0.2 at"),
     ],
 )
-def test_s2_a_file_with_a_row_that_cannot_be_used_counts_nothing(
+def test_a_file_with_a_row_that_cannot_be_used_counts_nothing(
     ringtrue: Callable[..., Any], tmp_path: Path, rows: str, said: str
 ) -> None:
     where = ("--store", tmp_path / "store.sqlite")
@@ -321,7 +321,7 @@ def test_s2_a_file_with_a_row_that_cannot_be_used_counts_nothing(
     assert ringtrue("test", "update", "rerank", file, *where, "--json").json["counted"] == 1
 
 
-def test_s2_a_file_for_a_test_that_counts_something_else_names_its_place(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_file_for_a_test_that_counts_something_else_names_its_place(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     where = ("--store", tmp_path / "store.sqlite")
     ringtrue("test", "create", "rerank", "--method", "beta-binomial", "--measure", "hit", *where)
     file = tmp_path / "scores.csv"
@@ -332,7 +332,7 @@ def test_s2_a_file_for_a_test_that_counts_something_else_names_its_place(ringtru
     assert ringtrue("test", "status", "rerank", *where, "--json").json["samples"] == 0
 
 
-def test_s2_simulate_checks_its_promises(ringtrue: Callable[..., Any]) -> None:
+def test_simulate_checks_its_promises(ringtrue: Callable[..., Any]) -> None:
     small = ("test", "simulate", "--simulations", "250", "--queries", "500")
     passed = ringtrue(*small, "--check", "--json")
     assert passed.code == 0
@@ -345,7 +345,7 @@ def test_s2_simulate_checks_its_promises(ringtrue: Callable[..., Any]) -> None:
     assert "no variance" in too_short.out
 
 
-def test_s2_a_confidence_sequence_tells_its_interval_and_not_a_sum_of_evidence(
+def test_a_confidence_sequence_tells_its_interval_and_not_a_sum_of_evidence(
     ringtrue: Callable[..., Any], tmp_path: Path
 ) -> None:
     where = ("--store", tmp_path / "store.sqlite")

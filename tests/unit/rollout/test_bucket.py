@@ -1,4 +1,4 @@
-"""S-4: bucketing is uniform, the same everywhere, and independent between flags."""
+"""Bucketing is uniform, the same everywhere, and independent between flags."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PEOPLE = [f"user-{n}" for n in range(20_000)]
 
 
 @pytest.mark.parametrize(("identity", "flag"), PINNED)
-def test_s4_buckets_are_the_same_in_every_version(identity: str, flag: str) -> None:
+def test_buckets_are_the_same_in_every_version(identity: str, flag: str) -> None:
     assert bucket(identity, flag) == PINNED[identity, flag]
 
 
-def test_s4_buckets_are_the_same_in_every_process() -> None:
+def test_buckets_are_the_same_in_every_process() -> None:
     program = "from ringtrue.rollout.flags import bucket; print(*(repr(bucket(f'user-{n}', 'f')) for n in range(50)))"
     printed = [
         subprocess.run(
@@ -44,7 +44,7 @@ def test_s4_buckets_are_the_same_in_every_process() -> None:
 
 
 @pytest.mark.parametrize("flag", ["multi-vector", "graph-scoring", "shadow:multi-vector"])
-def test_s4_buckets_are_uniform(flag: str) -> None:
+def test_buckets_are_uniform(flag: str) -> None:
     places = np.array([bucket(person, flag) for person in PEOPLE])
     counts = np.histogram(places, bins=100, range=(0, 100))[0]
     assert counts.sum() == len(PEOPLE)
@@ -55,13 +55,13 @@ def test_s4_buckets_are_uniform(flag: str) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("multi-vector", "graph-scoring"), ("f1", "f2"), ("a", "shadow:a")])
-def test_s4_flags_divide_people_independently(one: str, other: str) -> None:
+def test_flags_divide_people_independently(one: str, other: str) -> None:
     places = np.array([[bucket(person, one), bucket(person, other)] for person in PEOPLE])
     joint = np.histogram2d(places[:, 0], places[:, 1], bins=10, range=[(0, 100), (0, 100)])[0]
     assert stats.chi2_contingency(joint).pvalue > 0.001
     assert abs(np.corrcoef(places.T)[0, 1]) < 4 / np.sqrt(len(PEOPLE))
 
 
-def test_s4_what_belongs_to_the_flag_and_what_to_the_identity_is_kept_apart() -> None:
+def test_what_belongs_to_the_flag_and_what_to_the_identity_is_kept_apart() -> None:
     assert bucket("bc", "a") != bucket("c", "ab")
     assert bucket("1:x", "a") != bucket("x", "a:1")

@@ -1,4 +1,4 @@
-"""S-4: flags reach whom they say, everywhere alike; the environment wins; every change leaves a trace."""
+"""Flags reach whom they say, everywhere alike; the environment wins; every change leaves a trace."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ PEOPLE = [f"user-{n}" for n in range(4000)]
 
 
 @given(some.text(max_size=30), some.floats(0, 100), some.floats(0, 100))
-def test_s4_raising_the_percentage_keeps_everybody_who_was_in(identity: str, one: float, other: float) -> None:
+def test_raising_the_percentage_keeps_everybody_who_was_in(identity: str, one: float, other: float) -> None:
     low, high = sorted([one, other])
     if is_on(Flag("new", rollout=low), identity):
         assert is_on(Flag("new", rollout=high), identity)
 
 
 @pytest.mark.parametrize("percent", [0, 1, 5, 25, 50, 100])
-def test_s4_a_percentage_reaches_that_share(percent: float) -> None:
+def test_a_percentage_reaches_that_share(percent: float) -> None:
     share = 100 * sum(is_on(Flag("new", rollout=percent), person) for person in PEOPLE) / len(PEOPLE)
     assert share == pytest.approx(percent, abs=3 * (percent * (100 - percent) / len(PEOPLE)) ** 0.5)
     if percent in (0, 100):
         assert share == percent
 
 
-def test_s4_the_environment_wins_in_every_spelling() -> None:
+def test_the_environment_wins_in_every_spelling() -> None:
     found = overrides(
         {
             "RINGTRUE_FLAG_MULTI_VECTOR": " On ",
@@ -52,18 +52,18 @@ def test_s4_the_environment_wins_in_every_spelling() -> None:
     assert not is_on(Flag("new", rollout=100), "user-1", override=0.0)
 
 
-def test_s4_the_environment_is_read_through_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_read_through_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RINGTRUE_FLAG_NEW", "on")
     assert Flags(MemoryStore()).is_on("new", "anybody")
 
 
 @pytest.mark.parametrize("value", ["yes", "101", "-1", "nan", ""])
-def test_s4_a_value_that_is_no_percentage_is_named_with_its_cure(value: str) -> None:
+def test_a_value_that_is_no_percentage_is_named_with_its_cure(value: str) -> None:
     with pytest.raises(InputError, match="RINGTRUE_FLAG_NEW=25"):
         overrides({"RINGTRUE_FLAG_NEW": value})
 
 
-def test_s4_presets_are_shipped_with_their_thresholds() -> None:
+def test_presets_are_shipped_with_their_thresholds() -> None:
     assert {name: (flag.graduation_threshold, flag.min_samples) for name, flag in PRESETS.items()} == {
         "multi-vector": (0.03, 100),
         "graph-scoring": (0.02, 100),
@@ -71,7 +71,7 @@ def test_s4_presets_are_shipped_with_their_thresholds() -> None:
     assert all(flag.shadow and flag.rollout == 0 and flag.name == name for name, flag in PRESETS.items())
 
 
-def test_s4_every_change_is_in_the_audit_trail() -> None:
+def test_every_change_is_in_the_audit_trail() -> None:
     store = MemoryStore()
     change_flag(store, "graph-scoring", who="ada", now=NOW, why="first try", rollout=5)
     later = NOW + timedelta(hours=1)
@@ -83,14 +83,14 @@ def test_s4_every_change_is_in_the_audit_trail() -> None:
     assert (newest.who, newest.detail["why"], newest.detail["after"]["min_samples"]) == ("bob", "fewer samples", 50)
 
 
-def test_s4_a_change_that_changes_nothing_leaves_no_trace() -> None:
+def test_a_change_that_changes_nothing_leaves_no_trace() -> None:
     store = MemoryStore()
     for _ in range(2):
         change_flag(store, "new", who="ada", now=NOW, rollout=5)
     assert len(store.trail) == 1
 
 
-def test_s4_changes_of_two_people_at_once_are_both_kept() -> None:
+def test_changes_of_two_people_at_once_are_both_kept() -> None:
     store = MemoryStore()
     change_flag(store, "new", who="ada", now=NOW)
     read, once = store.flag, threading.Event()
@@ -120,14 +120,14 @@ def test_s4_changes_of_two_people_at_once_are_both_kept() -> None:
         ("new", {"state": "runing"}, "did you mean 'running'"),
     ],
 )
-def test_s4_what_cannot_be_used_is_refused_and_not_stored(name: str, changes: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_used_is_refused_and_not_stored(name: str, changes: dict[str, Any], says: str) -> None:
     store = MemoryStore()
     with pytest.raises(InputError, match=says):
         change_flag(store, name, who="ada", now=NOW, **changes)
     assert store.known == {}
 
 
-def test_s4_a_flag_that_is_not_there_is_named_with_the_nearest_of_those_that_somebody_set() -> None:
+def test_a_flag_that_is_not_there_is_named_with_the_nearest_of_those_that_somebody_set() -> None:
     store = MemoryStore()
     with pytest.raises(MissingInput) as refused:
         existing_flag(store, "multivector")
@@ -137,7 +137,7 @@ def test_s4_a_flag_that_is_not_there_is_named_with_the_nearest_of_those_that_som
         existing_flag(store, "multivector")
 
 
-def test_s4_a_live_system_asks_memory_and_follows_the_store_in_the_background() -> None:
+def test_a_live_system_asks_memory_and_follows_the_store_in_the_background() -> None:
     store, clock = MemoryStore(), iter(range(0, 10_000, 10)).__next__
     flags = Flags(store, environment={}, refresh=5, clock=lambda: float(clock()))
     assert not flags.is_on("new", "user-1")
@@ -151,7 +151,7 @@ def test_s4_a_live_system_asks_memory_and_follows_the_store_in_the_background() 
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_s4_a_worker_forked_while_flags_were_being_read_sees_a_rollback(tmp_path: Any) -> None:
+def test_a_worker_forked_while_flags_were_being_read_sees_a_rollback(tmp_path: Any) -> None:
     """The child inherits the lock as it was, held by a thread that it does not have."""
     code = f"""
 import os, threading, time
@@ -195,7 +195,7 @@ with Store.open({str(tmp_path / "s.sqlite")!r}) as store:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_s4_while_the_store_is_away_flags_stay_as_they_were() -> None:
+def test_while_the_store_is_away_flags_stay_as_they_were() -> None:
     class Away(MemoryStore):
         away = False
 
@@ -215,7 +215,7 @@ def test_s4_while_the_store_is_away_flags_stay_as_they_were() -> None:
     assert not first.is_on("new", "user-1")  # never read: off
 
 
-def test_s4_flags_live_in_the_real_store(tmp_path: Any) -> None:
+def test_flags_live_in_the_real_store(tmp_path: Any) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         change_flag(store, "multi-vector", who="ada", now=NOW, why="go", rollout=25, metadata={"measure": "nDCG@10"})
         assert store.flag("multi-vector") == Flag(
@@ -227,7 +227,7 @@ def test_s4_flags_live_in_the_real_store(tmp_path: Any) -> None:
         assert Flags(store, environment={}).is_on("multi-vector", "user-1")
 
 
-def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "s.sqlite"
     assert ringtrue("flag", "list", "--store", store, "--json").json["flags"] == {}
     assert "project 'default' has no flag; create one: ringtrue flag set NAME" in ringtrue("flag", "list", "--store", store).err
@@ -271,7 +271,7 @@ def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch:
         (["graduate", "--all", "--breach", "x"], "about one flag"),
     ],
 )
-def test_s4_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Any, arguments: list[str], says: str) -> None:
+def test_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Any, arguments: list[str], says: str) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         change_flag(store, "multi-vector", who="ada", now=NOW)
     outcome = ringtrue("flag", *arguments, "--store", tmp_path / "s.sqlite")

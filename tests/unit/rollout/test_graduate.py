@@ -1,4 +1,4 @@
-"""S-5: a feature spreads only on evidence, one stage at a time, and goes back at once when a guardrail breaks."""
+"""A feature spreads only on evidence, one stage at a time, and goes back at once when a guardrail breaks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def failing(decision: Any) -> list[str]:
     return [check.name for check in decision.checks if check.holds is not True]
 
 
-def test_s5_with_all_evidence_it_goes_through_every_stage_and_graduates() -> None:
+def test_with_all_evidence_it_goes_through_every_stage_and_graduates() -> None:
     flag, now, seen = FLAG, NOW, []
     for _ in range(7):
         decision = decide(flag, evidence(), now)
@@ -86,14 +86,14 @@ def test_s5_with_all_evidence_it_goes_through_every_stage_and_graduates() -> Non
         ({"shadow": summarise(rows(failed=3))}, "failures"),
     ],
 )  # fmt: skip
-def test_s5_nobody_gets_it_while_one_condition_is_missing(missing: dict[str, Any], name: str) -> None:
+def test_nobody_gets_it_while_one_condition_is_missing(missing: dict[str, Any], name: str) -> None:
     decision = decide(FLAG, evidence(**missing), NOW)
     assert (decision.action, decision.moved) == ("wait", False)
     assert name in failing(decision)
     assert name in decision.why
 
 
-def test_s5_nobody_gets_it_while_much_of_the_live_sample_is_missing_and_the_latencies_say_where_they_are_from() -> None:
+def test_nobody_gets_it_while_much_of_the_live_sample_is_missing_and_the_latencies_say_where_they_are_from() -> None:
     live = [replace(row, source="live") for row in rows()]
     decision = decide(FLAG, evidence(shadow=summarise(live, missing=51)), NOW)
     assert (decision.action, decision.why) == ("wait", "for sample")
@@ -103,14 +103,14 @@ def test_s5_nobody_gets_it_while_much_of_the_live_sample_is_missing_and_the_late
 
 
 @pytest.mark.parametrize("gate", ["fail", "undecided"])
-def test_s5_nobody_gets_it_while_its_gate_has_not_passed(gate: str) -> None:
+def test_nobody_gets_it_while_its_gate_has_not_passed(gate: str) -> None:
     decision = decide(FLAG, evidence(gate=gate), NOW)
     assert (decision.action, decision.why, decision.moved) == ("wait", "for gate", False)
     assert "the feature's newest gate " in explain(decision)
     assert decide(FLAG, evidence(gate="pass"), NOW).action == "advance"
 
 
-def test_s5_what_a_watch_reports_before_anybody_has_it_stops_it_until_a_person_goes_on() -> None:
+def test_what_a_watch_reports_before_anybody_has_it_stops_it_until_a_person_goes_on() -> None:
     store = full_store()
     decision = step(store, "new", now=NOW, breaches=("revenue fell by 9 %",))
     assert (decision.action, decision.flag.rollout, decision.flag.state) == ("rollback", 0.0, "paused")
@@ -130,11 +130,11 @@ def test_s5_what_a_watch_reports_before_anybody_has_it_stops_it_until_a_person_g
         {"shadow": summarise(rows(failed=2))},
     ],
 )
-def test_s5_exactly_at_the_limit_is_enough(enough: dict[str, Any]) -> None:
+def test_exactly_at_the_limit_is_enough(enough: dict[str, Any]) -> None:
     assert decide(FLAG, evidence(**enough), NOW).action == "advance"
 
 
-def test_s5_thresholds_and_the_measure_are_the_flags_own() -> None:
+def test_thresholds_and_the_measure_are_the_flags_own() -> None:
     golden = replace(on_golden(0.025)[1], deltas={"RR@10": 0.025, "nDCG@10": 0.04})
     assert decide(FLAG, evidence(golden=golden), NOW).action == "wait"
     assert decide(replace(FLAG, graduation_threshold=0.02), evidence(golden=golden), NOW).action == "advance"
@@ -152,7 +152,7 @@ def test_surfacing_is_asked_for_only_where_the_project_measures_it_and_the_golde
 
 
 @pytest.mark.parametrize("percent", STAGES)
-def test_s5_a_stage_needs_its_time_and_its_queries(percent: float) -> None:
+def test_a_stage_needs_its_time_and_its_queries(percent: float) -> None:
     assert failing(decide(at(percent, hours=23.9), evidence(), NOW)) == ["stage time"]
     few = Side(99, 0, 100.0, (100.0,) * 99)
     assert failing(decide(at(percent), evidence(on=few), NOW)) == ["stage queries"]
@@ -170,7 +170,7 @@ def test_s5_a_stage_needs_its_time_and_its_queries(percent: float) -> None:
         ({"breaches": ("revenue fell by 9 %",)}, "revenue fell by 9 %"),
     ],
 )
-def test_s5_a_breach_rolls_back_at_the_next_look_at_every_stage(percent: float, broken: dict[str, Any], says: str) -> None:
+def test_a_breach_rolls_back_at_the_next_look_at_every_stage(percent: float, broken: dict[str, Any], says: str) -> None:
     # A minute into the stage: a rollback waits neither for the stage's time nor for its queries.
     decision = decide(at(percent, hours=1 / 60), evidence(**broken), NOW)
     assert decision.action == "rollback"
@@ -181,13 +181,13 @@ def test_s5_a_breach_rolls_back_at_the_next_look_at_every_stage(percent: float, 
     assert (again.action, again.flag.rollout) == ("wait", 0.0)
 
 
-def test_s5_a_paused_stage_is_still_guarded() -> None:
+def test_a_paused_stage_is_still_guarded() -> None:
     slow = evidence(on=Side(200, 0, 150.0, (150.0,) * 200))
     assert decide(at(25, state="paused"), evidence(), NOW).action == "wait"
     assert decide(at(25, state="paused"), slow, NOW).action == "rollback"
 
 
-def test_s5_a_few_slow_answers_stop_the_next_stage_but_take_nothing_away() -> None:
+def test_a_few_slow_answers_stop_the_next_stage_but_take_nothing_away() -> None:
     latencies = (100.0,) * 46 + (200.0,) * 4  # 8 % of 50: above the limit, and well within chance
     decision = decide(at(5), evidence(on=side(live(latencies))), NOW)
     assert decision.action == "wait"
@@ -204,7 +204,7 @@ def test_s5_a_few_slow_answers_stop_the_next_stage_but_take_nothing_away() -> No
         (Side(500, 500, None), None),
     ],
 )
-def test_s5_what_plainly_fails_is_taken_away_with_few_searches_and_with_nobody_to_compare_with(
+def test_what_plainly_fails_is_taken_away_with_few_searches_and_with_nobody_to_compare_with(
     percent: float, on: Side, off: Side | None
 ) -> None:
     decision = decide(at(percent, hours=1), evidence(on=on, off=off), NOW)
@@ -221,11 +221,11 @@ def test_s5_what_plainly_fails_is_taken_away_with_few_searches_and_with_nobody_t
         (Side(500, 210, 100.0), Side(500, 200, 100.0)),
     ],
 )
-def test_s5_what_chance_or_production_explains_is_not_taken_away(on: Side, off: Side | None) -> None:
+def test_what_chance_or_production_explains_is_not_taken_away(on: Side, off: Side | None) -> None:
     assert decide(at(5, hours=1), evidence(on=on, off=off), NOW).action == "wait"
 
 
-def test_s5_chance_alone_ends_few_stages_though_they_are_looked_at_after_every_search() -> None:
+def test_chance_alone_ends_few_stages_though_they_are_looked_at_after_every_search() -> None:
     import numpy as np
 
     failed = np.cumsum(np.random.default_rng(5).random((1_000, 200)) < 0.03, axis=1)
@@ -235,7 +235,7 @@ def test_s5_chance_alone_ends_few_stages_though_they_are_looked_at_after_every_s
     assert sum(any(beyond_chance(int(hits), n, 0.03) for n, hits in enumerate(row, 1)) for row in worse) == 100
 
 
-def test_s5_everybody_by_hand_is_compared_with_those_who_were_without_before(tmp_path: Path) -> None:
+def test_everybody_by_hand_is_compared_with_those_who_were_without_before(tmp_path: Path) -> None:
     began = NOW - timedelta(hours=3)
     flag = replace(at(100), stage_since=timestamp(began), metadata={LAST_CONTROL: {
         "queries": 900, "degraded": 900, "p95_ms": 1.0, "until": timestamp(NOW - timedelta(days=90))}})  # fmt: skip
@@ -259,18 +259,18 @@ def live(latencies: tuple[float, ...], *, on: bool = True, when: str = BEFORE) -
     ]
 
 
-def test_s5_a_test_that_finds_for_production_rejects() -> None:
+def test_a_test_that_finds_for_production_rejects() -> None:
     for flag in (FLAG, at(25)):
         decision = decide(flag, evidence(test=trial("accept-control")), NOW)
         assert (decision.action, decision.flag.rollout, decision.flag.state) == ("reject", 0.0, "rejected")
         assert decide(decision.flag, evidence(), NOW).action == "done"
 
 
-def test_s5_a_percentage_between_stages_goes_to_the_next() -> None:
+def test_a_percentage_between_stages_goes_to_the_next() -> None:
     assert decide(at(30), evidence(), NOW).flag.rollout == 50.0
 
 
-def test_s5_those_without_the_feature_stay_the_standard_when_nobody_is_left_without() -> None:
+def test_those_without_the_feature_stay_the_standard_when_nobody_is_left_without() -> None:
     store = full_store()
     store.known["new"] = at(50)
     moved = step(store, "new", now=NOW).flag
@@ -291,7 +291,7 @@ def full_store() -> MemoryStore:
     return store
 
 
-def test_s5_a_step_is_written_with_its_reason_and_done_once() -> None:
+def test_a_step_is_written_with_its_reason_and_done_once() -> None:
     store = full_store()
     assert step(store, "new", now=NOW).action == "advance"
     assert store.known["new"].rollout == 1.0
@@ -303,7 +303,7 @@ def test_s5_a_step_is_written_with_its_reason_and_done_once() -> None:
 @pytest.mark.parametrize(
     ("flag", "decision", "status"), [(at(100), "accept-treatment", "graduated"), (FLAG, "accept-control", "rejected")]
 )
-def test_s5_the_test_ends_with_its_flag(flag: Flag, decision: str, status: str) -> None:
+def test_the_test_ends_with_its_flag(flag: Flag, decision: str, status: str) -> None:
     store = full_store()
     kept = {LAST_CONTROL: {"queries": 200, "degraded": 0, "p95_ms": 100.0}}
     store.known["new"], store.trials["new"] = replace(flag, metadata=kept), trial(decision)
@@ -311,7 +311,7 @@ def test_s5_the_test_ends_with_its_flag(flag: Flag, decision: str, status: str) 
     assert (store.known["new"].state, store.trials["new"].status) == (status, status)
 
 
-def test_s5_a_step_that_comes_second_moves_nothing() -> None:
+def test_a_step_that_comes_second_moves_nothing() -> None:
     store = full_store()
     read = store.flag
     store.flag = lambda name, *, project="default": FLAG  # type: ignore[method-assign]  # both read before either wrote
@@ -336,7 +336,7 @@ def filled(url: str) -> None:
         store.create_test(trial())
 
 
-def test_s5_processes_that_step_at_once_move_one_stage(tmp_path: Path) -> None:
+def test_processes_that_step_at_once_move_one_stage(tmp_path: Path) -> None:
     url = str(tmp_path / "s.sqlite")
     filled(url)
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -367,7 +367,7 @@ def test_trap_23_live_searches_of_an_earlier_stage_are_not_counted_in_this_one()
     assert (found.on.queries, found.on.p95_ms) == (200, 100.0)
 
 
-def test_s5_searches_that_do_not_say_which_side_they_were_on_count_on_neither() -> None:
+def test_searches_that_do_not_say_which_side_they_were_on_count_on_neither() -> None:
     store = full_store()
     store.logged = [replace(row, flags={}) for row in store.logged]
     found = gather(store, at(5), now=NOW)
@@ -376,7 +376,7 @@ def test_s5_searches_that_do_not_say_which_side_they_were_on_count_on_neither() 
     assert (found.on.queries, found.off.queries) == (0, 0)
 
 
-def test_s5_the_page_says_why_it_waits_in_plain_words() -> None:
+def test_the_page_says_why_it_waits_in_plain_words() -> None:
     page = explain(decide(FLAG, Evidence(), NOW))
     assert page.splitlines()[0] == "new: 0 %, running"
     assert "It waits for improvement, sequential test, samples, latency, failures." in page
@@ -391,7 +391,7 @@ def test_s5_the_page_says_why_it_waits_in_plain_words() -> None:
     assert "0 → 1 → 5 → [10] → 25" in moved
 
 
-def test_s5_a_person_can_roll_back_with_a_reason() -> None:
+def test_a_person_can_roll_back_with_a_reason() -> None:
     store = full_store()
     store.known["new"] = at(50)
     flag = roll_back(store, "new", now=NOW, who="ada", why="complaints")
@@ -399,7 +399,7 @@ def test_s5_a_person_can_roll_back_with_a_reason() -> None:
     assert (store.trail[0].who, store.trail[0].detail["why"]) == ("ada", "rollback: complaints")
 
 
-def test_s5_graduation_on_the_command_line(ringtrue: Any, tmp_path: Path) -> None:
+def test_graduation_on_the_command_line(ringtrue: Any, tmp_path: Path) -> None:
     url = str(tmp_path / "s.sqlite")
     filled(url)
     looked = ringtrue("flag", "graduate", "new", "--dry-run", "--store", url)

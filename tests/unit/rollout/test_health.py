@@ -1,4 +1,4 @@
-"""O-3: one call that says what runs, what is wrong and what is not known."""
+"""One call that says what runs, what is wrong and what is not known."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def states(store: Store, **options: Any) -> dict[str, str]:
     return {part.name: part.state for part in health_of(store, now=NOW, **options).parts}
 
 
-def test_o3_an_empty_store_is_not_healthy_but_unknown(store: Store) -> None:
+def test_an_empty_store_is_not_healthy_but_unknown(store: Store) -> None:
     found = health_of(store, now=NOW)
     assert (found.state, found.exit_code) == ("unknown", 3)
     assert {part.name for part in found.parts if part.state == "unknown"} == {"log", "evaluation", "gate"}
@@ -70,7 +70,7 @@ def test_constitutional_documents_have_a_part_once_they_are_measured(store: Stor
     assert states(store)["constitutional"] == "ok"
 
 
-def test_o3_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
+def test_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
     found = health_of(healthy, now=NOW)
     assert (found.state, found.exit_code) == ("ok", 0)
     parts = {part.name: part for part in found.parts}
@@ -106,7 +106,7 @@ def test_backlog_and_evaluation_are_told_in_the_columns_of_the_store_with_null_f
     assert summary["intervals"] == {"nDCG@10": [0.75, None]}
 
 
-def test_o3_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:
+def test_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:
     healthy.add_audit(AuditEntry(LONG_AGO, "query log", "log.lost", "p1", detail={"dropped": 7, "refused": 0}))
     assert states(healthy)["losses"] == "ok"
     # Each entry tells of what came since the one before.
@@ -121,7 +121,7 @@ def test_o3_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:
     assert (told.lost, told.dropped, told.refused, told.total) == (2, 10, 1, 13)
 
 
-def test_o3_health_and_stats_count_what_a_log_really_told(tmp_path: Path) -> None:
+def test_health_and_stats_count_what_a_log_really_told(tmp_path: Path) -> None:
     with QueryLog(tmp_path / "s.sqlite", queue_bytes=1) as log:
         for _ in range(3):
             log.record(LoggedQuery("eq_x", "pool", "shop", LATELY))
@@ -131,7 +131,7 @@ def test_o3_health_and_stats_count_what_a_log_really_told(tmp_path: Path) -> Non
         assert (part.state, part.figures["last_24h"]) == ("wrong", 3)
 
 
-def test_o3_a_killed_process_whose_losses_nobody_counted_yet_is_not_ok(tmp_path: Path) -> None:
+def test_a_killed_process_whose_losses_nobody_counted_yet_is_not_ok(tmp_path: Path) -> None:
     store = tmp_path / "s.sqlite"
     dying = f"""
 import os
@@ -152,13 +152,13 @@ os._exit(9)
 
 
 @pytest.mark.parametrize(("gate", "state"), [("pass", "ok"), ("fail", "wrong"), ("undecided", "unknown")])
-def test_o3_the_gate_is_as_the_newest_gated_result_says(healthy: Store, gate: str, state: str) -> None:
+def test_the_gate_is_as_the_newest_gated_result_says(healthy: Store, gate: str, state: str) -> None:
     healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), gate=gate))
     healthy.add_result(evaluated(run_id="r3", created_at=timestamp(NOW + timedelta(minutes=1)), gate=None))
     assert states(healthy)["gate"] == state
 
 
-def test_o3_what_a_candidate_did_is_not_productions_affair(healthy: Store) -> None:
+def test_what_a_candidate_did_is_not_productions_affair(healthy: Store) -> None:
     later = timestamp(NOW + timedelta(minutes=1))
     worse = evaluated(run_id="r2", created_at=later, feature_id="new", gate="fail", metrics={"Constitutional@5": 0.5})
     healthy.add_result(replace(worse, run_type="regression"))
@@ -170,7 +170,7 @@ TRIED = ("memory-bench-v1.0.0", "bm25"), ("hotel-v2.0.0", "bm25"), ("clinical-v1
 
 
 @pytest.mark.parametrize(("golden", "retriever"), TRIED)
-def test_o3_a_try_out_of_another_search_or_set_is_not_told_as_productions(store: Store, golden: str, retriever: str) -> None:
+def test_a_try_out_of_another_search_or_set_is_not_told_as_productions(store: Store, golden: str, retriever: str) -> None:
     """Whoever tries bm25 once must not read that the served search lost a quarter, and that its gate failed."""
     store.add_result(evaluated(golden="hotel-v2.0.0", retriever="hybrid"))
     content = {"retriever": "hybrid", "golden": {"version": "hotel-v2.0.0"}}
@@ -186,19 +186,19 @@ def test_o3_a_try_out_of_another_search_or_set_is_not_told_as_productions(store:
     assert (parts["gate"].state, parts["gate"].figures["run_id"]) == ("ok", "r1")
 
 
-def test_o3_the_gate_of_production_is_unknown_where_only_others_were_gated(store: Store) -> None:
+def test_the_gate_of_production_is_unknown_where_only_others_were_gated(store: Store) -> None:
     store.add_result(evaluated(golden="hotel-v2.0.0", retriever="hybrid", gate=None))
     store.add_result(evaluated(run_id="tried", created_at=timestamp(NOW), golden="hotel-v2.0.0", retriever="bm25", gate="fail"))
     part = next(part for part in health_of(store, now=NOW, served="hybrid").parts if part.name == "gate")
     assert (part.state, part.says.partition(";")[0]) == ("unknown", "no run of hybrid on hotel-v2.0.0 was gated yet")
 
 
-def test_o3_constitutional_documents_that_do_not_surface_are_wrong(healthy: Store) -> None:
+def test_constitutional_documents_that_do_not_surface_are_wrong(healthy: Store) -> None:
     healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), metrics={"Constitutional@5": 0.9}))
     assert states(healthy)["constitutional"] == "wrong"
 
 
-def test_o3_the_backlog_is_told(healthy: Store) -> None:
+def test_the_backlog_is_told(healthy: Store) -> None:
     healthy.add_review_items([ReviewItem("q:d", "q", "pool", "d", LONG_AGO)])
     part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "backlog")
     assert part.state == "ok"
@@ -206,7 +206,7 @@ def test_o3_the_backlog_is_told(healthy: Store) -> None:
     assert part.says.startswith("1 of 1 wait for review")
 
 
-def test_o3_shadow_runs_and_tests_are_told(healthy: Store) -> None:
+def test_shadow_runs_and_tests_are_told(healthy: Store) -> None:
     change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
     create_test(healthy, "new", now=LATELY)
     assert (states(healthy)["shadow"], states(healthy)["tests"]) == ("unknown", "ok")
@@ -227,7 +227,7 @@ def test_a_live_shadow_without_a_flag_counts_while_it_runs(healthy: Store) -> No
     assert states(healthy)["shadow"] == "unused"
 
 
-def test_o3_a_shadow_that_cannot_keep_up_is_wrong(healthy: Store) -> None:
+def test_a_shadow_that_cannot_keep_up_is_wrong(healthy: Store) -> None:
     change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
     healthy.add_shadow_runs([ShadowRun(f"q{n}", LATELY, ("a",), ("a",), feature_id="new", source="live") for n in range(12)])
     healthy.add_audit(missing_entry("new", LATELY, {"dropped": 3}))
@@ -238,7 +238,7 @@ def test_o3_a_shadow_that_cannot_keep_up_is_wrong(healthy: Store) -> None:
     assert part.says == "new: 12 queries, 0 failed, 8 missing (40% of the live sample)"
 
 
-def test_o3_a_rollback_is_wrong_until_a_person_goes_on(healthy: Store) -> None:
+def test_a_rollback_is_wrong_until_a_person_goes_on(healthy: Store) -> None:
     change_flag(healthy, "new", who="ada", now=NOW, rollout=5)
     assert states(healthy)["rollout"] == "ok"
     roll_back(healthy, "new", now=NOW + timedelta(hours=1), who="ada", why="slow")
@@ -247,7 +247,7 @@ def test_o3_a_rollback_is_wrong_until_a_person_goes_on(healthy: Store) -> None:
     assert states(healthy)["rollout"] == "ok"
 
 
-def test_o3_of_the_flags_those_in_trouble_are_named_and_the_others_counted(healthy: Store) -> None:
+def test_of_the_flags_those_in_trouble_are_named_and_the_others_counted(healthy: Store) -> None:
     for name in ("fine", "well", "new"):
         change_flag(healthy, name, who="ada", now=NOW, rollout=5)
     part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "rollout")
@@ -258,7 +258,7 @@ def test_o3_of_the_flags_those_in_trouble_are_named_and_the_others_counted(healt
     assert set(part.figures) == {"fine", "well", "new"}
 
 
-def test_o3_what_a_test_has_come_to_is_said_in_words(healthy: Store) -> None:
+def test_what_a_test_has_come_to_is_said_in_words(healthy: Store) -> None:
     create_test(healthy, "new", now=LATELY, sigma=0.1, min_samples=1)
     create_test(healthy, "open", now=LATELY)
     for n in range(80):
@@ -269,7 +269,7 @@ def test_o3_what_a_test_has_come_to_is_said_in_words(healthy: Store) -> None:
     assert open_ == "open: not decided after 0 queries"
 
 
-def test_o3_an_index_that_is_behind_its_documents_is_wrong(healthy: Store, tmp_path: Path) -> None:
+def test_an_index_that_is_behind_its_documents_is_wrong(healthy: Store, tmp_path: Path) -> None:
     from ringtrue.records import Document
     from ringtrue.retrieve import Collection
 
@@ -284,9 +284,7 @@ def test_o3_an_index_that_is_behind_its_documents_is_wrong(healthy: Store, tmp_p
     assert found.exit_code == 0
 
 
-def test_o3_a_part_that_cannot_be_read_is_unknown_and_the_others_are_told(
-    healthy: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_cannot_be_read_is_unknown_and_the_others_are_told(healthy: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(**_: Any) -> list[Any]:
         raise Unreachable("the database went away")
 
@@ -296,7 +294,7 @@ def test_o3_a_part_that_cannot_be_read_is_unknown_and_the_others_are_told(
     assert (found.state, len(found.parts)) == ("unknown", 11)
 
 
-def test_o3_health_on_the_command_line(ringtrue: Any, healthy: Store, tmp_path: Path) -> None:
+def test_health_on_the_command_line(ringtrue: Any, healthy: Store, tmp_path: Path) -> None:
     printed = ringtrue("health", "--store", tmp_path / "s.sqlite")
     assert printed.code == 0
     assert printed.out.endswith("default: ok\n")
@@ -306,12 +304,12 @@ def test_o3_health_on_the_command_line(ringtrue: Any, healthy: Store, tmp_path: 
     assert ringtrue("health", "--store", tmp_path / "s.sqlite", "--project", "other").code == 3
 
 
-def test_o3_health_makes_no_store(ringtrue: Any, tmp_path: Path) -> None:
+def test_health_makes_no_store(ringtrue: Any, tmp_path: Path) -> None:
     done = ringtrue("health", "--store", tmp_path / "none.sqlite")
     assert (done.code, "no store yet" in done.err, (tmp_path / "none.sqlite").exists()) == (2, True, False)
 
 
-def test_o3_the_log_is_counted_not_read(healthy: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_counted_not_read(healthy: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 100,000 searches a day, reading them to count them would make health the slowest page of all."""
     rows = [LoggedQuery(f"eq_more_{n}", "pool", "shop", LATELY) for n in range(2_000)]
     healthy.add_queries([*rows, LoggedQuery("eq_elsewhere", "pool", "shop", LATELY, project="desk")])

@@ -1,4 +1,4 @@
-"""Interleaving: no place is biased, equal rankings are not told apart, the better one is found sooner than by A/B (S-3)."""
+"""Interleaving: no place is biased, equal rankings are not told apart, the better one is found sooner than by A/B."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def mean_credits(lists: list[Interleaved], chances: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize(("control", "treatment"), PAIRS)
-def test_s3_team_draft_favours_no_side_at_any_place(control: list[str], treatment: list[str]) -> None:
+def test_team_draft_favours_no_side_at_any_place(control: list[str], treatment: list[str]) -> None:
     every = [_team_draft(tuple(control), tuple(treatment), 5, coins) for coins in itertools.product((True, False), repeat=5)]
     assert mean_credits(every, [1 / 32] * 32) == pytest.approx([0.0] * 5)
     assert all(len(set(one.items)) == 5 for one in every)
 
 
 @pytest.mark.parametrize(("control", "treatment"), PAIRS)
-def test_s3_optimised_favours_no_side_at_any_place(control: list[str], treatment: list[str]) -> None:
+def test_optimised_favours_no_side_at_any_place(control: list[str], treatment: list[str]) -> None:
     lists, chances = _optimal_chances(tuple(control), tuple(treatment))
     assert sum(chances) == pytest.approx(1)
     assert mean_credits(list(lists), list(chances)) == pytest.approx([0.0] * 5, abs=1e-9)
@@ -51,14 +51,14 @@ def test_s3_optimised_favours_no_side_at_any_place(control: list[str], treatment
         assert max(map(abs, one.credits)) <= 1
 
 
-def test_s3_a_draw_without_bias_exists_for_every_pair_of_short_rankings() -> None:
+def test_a_draw_without_bias_exists_for_every_pair_of_short_rankings() -> None:
     for other in itertools.permutations("abcdx", 4):
         lists, chances = _optimal_chances(tuple("abcd"), other)
         assert mean_credits(list(lists), list(chances)) == pytest.approx([0.0] * 4, abs=1e-9)
 
 
 @pytest.mark.parametrize("method", INTERLEAVINGS)
-def test_s3_each_result_is_the_next_of_one_ranking_and_every_allowed_start_is_drawn(method: str) -> None:
+def test_each_result_is_the_next_of_one_ranking_and_every_allowed_start_is_drawn(method: str) -> None:
     control, treatment = ["a", "b", "c", "d"], ["c", "a", "x", "y"]
     firsts = set()
     for key in range(200):
@@ -70,14 +70,14 @@ def test_s3_each_result_is_the_next_of_one_ranking_and_every_allowed_start_is_dr
     assert firsts == {"a", "c"}
 
 
-def test_s3_the_same_impression_is_the_same_list_on_every_machine() -> None:
+def test_the_same_impression_is_the_same_list_on_every_machine() -> None:
     control, treatment = [f"a{n}" for n in range(8)], [f"b{n}" for n in range(8)]
     assert interleaved(control, treatment, key="eq_7", k=6).items == ("a0", "b0", "b1", "a1", "a2", "b2")
     assert len({interleaved(control, treatment, key=f"eq_{n}", k=6) for n in range(50)}) == 8  # three rounds, three coins
     assert interleaved(control, treatment, key="eq_7", k=6, seed=3) != interleaved(control, treatment, key="eq_7", k=6)
 
 
-def test_s3_where_both_agree_a_click_says_nothing() -> None:
+def test_where_both_agree_a_click_says_nothing() -> None:
     shown = interleaved(["a", "b", "c"], ["a", "b", "d"], key="q", k=3)
     assert shown.items[:2] == ("a", "b")
     assert shown.credits[:2] == (0.0, 0.0)
@@ -87,14 +87,14 @@ def test_s3_where_both_agree_a_click_says_nothing() -> None:
 
 @pytest.mark.parametrize("method", INTERLEAVINGS)
 @pytest.mark.parametrize("treatment", [["x"], [], ["c", "x"]])
-def test_s3_places_that_only_one_side_can_fill_carry_no_credit(method: str, treatment: list[str]) -> None:
+def test_places_that_only_one_side_can_fill_carry_no_credit(method: str, treatment: list[str]) -> None:
     for key in range(20):
         shown = interleaved(A, treatment, key=str(key), method=method, k=5)
         assert len(shown.items) == len(set(shown.items)) == 5
         assert shown.credits[len(treatment) :] == (0.0,) * (5 - len(treatment))
 
 
-def test_s3_no_click_is_unknown_and_not_a_tie() -> None:
+def test_no_click_is_unknown_and_not_a_tie() -> None:
     shown = Interleaved(("a", "b", "c"), (-1.0, 1.0, 0.0))
     assert shown.credit(()) is None
     assert shown.credit({"elsewhere"}) is None
@@ -104,7 +104,7 @@ def test_s3_no_click_is_unknown_and_not_a_tie() -> None:
 
 @pytest.mark.parametrize("method", INTERLEAVINGS)
 @pytest.mark.parametrize("habit", [(0.9, 0.5, 0.3, 0.2, 0.1), (0.5, 0.0, 0.0, 0.0, 0.0), (0.1, 0.2, 0.3, 0.5, 0.9)])
-def test_s3_whoever_clicks_by_place_alone_decides_for_nobody(method: str, habit: tuple[float, ...]) -> None:
+def test_whoever_clicks_by_place_alone_decides_for_nobody(method: str, habit: tuple[float, ...]) -> None:
     """Simulated users who look at places and not at results: the sequential test keeps its alpha."""
     rng = np.random.default_rng(4)
     users, impressions = 100, 100
@@ -122,7 +122,7 @@ def test_s3_whoever_clicks_by_place_alone_decides_for_nobody(method: str, habit:
 
 
 @pytest.mark.parametrize("method", INTERLEAVINGS)
-def test_s3_the_better_ranking_is_found_with_fewer_impressions_than_by_ab(method: str) -> None:
+def test_the_better_ranking_is_found_with_fewer_impressions_than_by_ab(method: str) -> None:
     """Users click relevant results more; the treatment ranks them a little higher. Both roads decide by the same test."""
     rng = np.random.default_rng(9)
     users, impressions, k = 40, 300, 5
@@ -149,7 +149,7 @@ def test_s3_the_better_ranking_is_found_with_fewer_impressions_than_by_ab(method
     assert needed < 0.6 * needed_by_ab
 
 
-def test_s3_credits_are_judged_in_order_and_the_first_decision_stays() -> None:
+def test_credits_are_judged_in_order_and_the_first_decision_stays() -> None:
     found = judge_credits([1.0, 0.0, 1.0, 0.5] * 20 + [-1.0] * 300)
     assert (found.decision, found.impressions) == ("accept-treatment", 380)
     assert found.decided_after is not None
@@ -166,7 +166,7 @@ def test_s3_credits_are_judged_in_order_and_the_first_decision_stays() -> None:
     ("options", "said"),
     [({"method": "balanced"}, "team-draft"), ({"k": 0}, "at least 1"), ({"method": "optimised", "k": 11}, "at most 10")],
 )
-def test_s3_unusable_options_are_refused(options: dict[str, Any], said: str) -> None:
+def test_unusable_options_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         interleaved(A, A, key="q", **options)
 
@@ -184,7 +184,7 @@ def event(number: int, query_id: str, item: str, kind: EventType = "click") -> F
     return FeedbackEvent(f"e{number}", kind, "s1", (NOW + timedelta(minutes=5)).isoformat(), query_id=query_id, item_id=item)
 
 
-def test_s3_logged_impressions_are_weighed_once_and_wait_for_their_clicks(tmp_path: Path) -> None:
+def test_logged_impressions_are_weighed_once_and_wait_for_their_clicks(tmp_path: Path) -> None:
     shown = Interleaved(("a", "b", "c"), (-1.0, 1.0, 0.0))
     with Store.open(tmp_path / "store.sqlite") as store:
         create_test(store, "rerank", now=NOW.isoformat(), measure=None)
@@ -217,7 +217,7 @@ def test_s3_logged_impressions_are_weighed_once_and_wait_for_their_clicks(tmp_pa
             count_log(store, "unknown", now=NOW, settle=settle)
 
 
-def test_s3_clicks_of_a_live_log_that_name_no_search_count_for_the_list_they_were_made_on(tmp_path: Path) -> None:
+def test_clicks_of_a_live_log_that_name_no_search_count_for_the_list_they_were_made_on(tmp_path: Path) -> None:
     shown = Interleaved(("a", "b", "c"), (-1.0, 1.0, 0.0))
     with Store.open(tmp_path / "store.sqlite") as store:
         create_test(store, "rerank", now=NOW.isoformat(), measure=None)
@@ -234,7 +234,7 @@ def test_s3_clicks_of_a_live_log_that_name_no_search_count_for_the_list_they_wer
         assert found.test.sums["differences"] == pytest.approx(1.0 - 1.0)
 
 
-def test_s3_the_command_says_which_lists_do_not_count_and_why(ringtrue, tmp_path: Path) -> None:
+def test_the_command_says_which_lists_do_not_count_and_why(ringtrue, tmp_path: Path) -> None:
     shown = Interleaved(("a", "b"), (-1.0, 1.0))
     now = datetime.now(UTC)
     path = tmp_path / "store.sqlite"
@@ -255,7 +255,7 @@ def test_s3_the_command_says_which_lists_do_not_count_and_why(ringtrue, tmp_path
     assert (record["impressions"], record["waiting"], record["before_the_test"]) == (1, 1, 1)
 
 
-def test_s3_what_the_log_carries_comes_back_as_it_was() -> None:
+def test_what_the_log_carries_comes_back_as_it_was() -> None:
     shown = interleaved(A, ["b", "x", "a", "y", "c"], key="q", method="optimised", k=5)
     assert from_flags("rerank", as_flag("rerank", shown)) == shown
     assert from_flags("other", as_flag("rerank", shown)) is None
@@ -275,7 +275,7 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
     return before, after
 
 
-def test_s3_the_command_shows_lists_and_weighs_their_clicks(
+def test_the_command_shows_lists_and_weighs_their_clicks(
     ringtrue: Callable[..., Any], runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     made = ringtrue("interleave", *runs, "--json")
@@ -292,7 +292,7 @@ def test_s3_the_command_shows_lists_and_weighs_their_clicks(
     assert "treatment preferred" in ringtrue("interleave", *runs, "--clicks", clicks).out
 
 
-def test_s3_impressions_of_one_query_are_drawn_each_on_its_own(
+def test_impressions_of_one_query_are_drawn_each_on_its_own(
     ringtrue: Callable[..., Any], runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     clicks = tmp_path / "clicks.csv"
@@ -307,7 +307,7 @@ def test_s3_impressions_of_one_query_are_drawn_each_on_its_own(
     assert "1 clicks are on documents" in outside.err
 
 
-def test_s3_the_command_weighs_the_log_of_a_feature(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_command_weighs_the_log_of_a_feature(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     where = ("--store", tmp_path / "store.sqlite")
     assert ringtrue("test", "create", "rerank", "--measure", "credit", *where).code == 0
     found = ringtrue("interleave", "--feature", "rerank", *where, "--json")
@@ -324,7 +324,7 @@ def test_s3_the_command_weighs_the_log_of_a_feature(ringtrue: Callable[..., Any]
         (("--method", "balanced"), "team-draft"),
     ],
 )
-def test_s3_bad_input_ends_with_2_and_one_line(
+def test_bad_input_ends_with_2_and_one_line(
     ringtrue: Callable[..., Any], runs: tuple[Path, Path], tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "clicks.run").write_text("q1 a\n", encoding="utf-8")

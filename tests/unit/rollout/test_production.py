@@ -1,4 +1,4 @@
-"""Which search and golden set a project's quality is told of (O-3, V-2)."""
+"""Which search and golden set a project's quality is told of."""
 
 from __future__ import annotations
 

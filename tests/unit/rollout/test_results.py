@@ -1,4 +1,4 @@
-"""Evaluations and verdicts in the store: the figures, the comparison, the gate (O-1, O-3)."""
+"""Evaluations and verdicts in the store: the figures, the comparison, the gate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_o1_an_evaluation_is_stored_with_means_intervals_latencies_and_scores_per_query(store: Store) -> None:
+def test_an_evaluation_is_stored_with_means_intervals_latencies_and_scores_per_query(store: Store) -> None:
     found = evaluation(GOLDEN, intervals={"nDCG@10": (0.4, 0.6), "RR": (math.nan, math.nan)})
     row = record_evaluation(store, found, now=NOW)
     (stored,) = store.results()
@@ -50,7 +50,7 @@ def test_o1_an_evaluation_is_stored_with_means_intervals_latencies_and_scores_pe
     )
 
 
-def test_o1_the_run_itself_is_kept_beside_its_result(store: Store) -> None:
+def test_the_run_itself_is_kept_beside_its_result(store: Store) -> None:
     found = evaluation(GOLDEN, name="bm25 with synonyms")
     verdict = gate(found, Policy(floors={}, latency={}, require_baseline=False), baseline=None)
     row = record_evaluation(store, found, now=NOW, project="shop")
@@ -63,7 +63,7 @@ def test_o1_the_run_itself_is_kept_beside_its_result(store: Store) -> None:
     assert store.run(row.run_id) is None
 
 
-def test_o1_a_result_is_not_listed_without_its_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_not_listed_without_its_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def full_disk(row: StoredRun) -> bool:
         raise Unreachable("the disk is full")
 
@@ -73,7 +73,7 @@ def test_o1_a_result_is_not_listed_without_its_run(store: Store, monkeypatch: py
     assert store.results() == []
 
 
-def test_o1_the_same_evaluation_at_another_time_is_another_result(store: Store) -> None:
+def test_the_same_evaluation_at_another_time_is_another_result(store: Store) -> None:
     found = evaluation(GOLDEN)
     record_evaluation(store, found, now=NOW)
     record_evaluation(store, found, now=NOW)
@@ -82,7 +82,7 @@ def test_o1_the_same_evaluation_at_another_time_is_another_result(store: Store) 
     assert len({one.run_id for one in store.results()}) == len(store.results()) == 3
 
 
-def test_o1_a_verdict_brings_its_word_and_its_comparison_with_the_baseline(store: Store) -> None:
+def test_a_verdict_brings_its_word_and_its_comparison_with_the_baseline(store: Store) -> None:
     good = evaluation(GOLDEN, answers(GOLDEN, skill=0.95))
     bad = evaluation(GOLDEN, answers(GOLDEN, skill=0.2, seed=3))
     baseline = baseline_of(good, version="1.2.0")
@@ -99,7 +99,7 @@ def test_o1_a_verdict_brings_its_word_and_its_comparison_with_the_baseline(store
     assert {one.gate for one in store.results(run_type="regression")} == {"fail", "pass"}
 
 
-def test_o1_a_comparison_with_another_run_is_kept(store: Store) -> None:
+def test_a_comparison_with_another_run_is_kept(store: Store) -> None:
     first, second = evaluation(GOLDEN, answers(GOLDEN, skill=0.2)), evaluation(GOLDEN, answers(GOLDEN, skill=0.95))
     before = record_evaluation(store, first, now=NOW)
     after = record_evaluation(
@@ -109,7 +109,7 @@ def test_o1_a_comparison_with_another_run_is_kept(store: Store) -> None:
     assert after.deltas["nDCG@10"] > 0
 
 
-def test_o3_health_knows_the_last_evaluation_and_the_gate(store: Store) -> None:
+def test_health_knows_the_last_evaluation_and_the_gate(store: Store) -> None:
     found = evaluation(GOLDEN, intervals={"nDCG@10": (0.4, 0.6)})
     verdict = gate(found, Policy(floors={"nDCG@10": 0.999}, latency={}, require_baseline=False), baseline=None)
     record_evaluation(store, found, now=NOW)

@@ -1,4 +1,4 @@
-"""S-1, S-2: what a sequential test is told of judged questions, each once, wherever and however often it was asked."""
+"""What a sequential test is told of judged questions, each once, wherever and however often it was asked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def live(store: Store, *texts: str) -> None:
     )
 
 
-def test_s1_a_question_is_told_once_whichever_of_its_searches_was_judged(tmp_path: Path) -> None:
+def test_a_question_is_told_once_whichever_of_its_searches_was_judged(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         live(store, "Late checkout?", "late  checkout", "garage")
         # Derived under the id of the oldest search with these words, which no shadow run answered.
@@ -40,7 +40,7 @@ def test_s1_a_question_is_told_once_whichever_of_its_searches_was_judged(tmp_pat
         assert "checkout" not in fed[0], "what was counted outlives the log; it does not hold anybody's words"
 
 
-def test_s2_a_question_counts_once_on_the_golden_set_and_in_live_searches(tmp_path: Path) -> None:
+def test_a_question_counts_once_on_the_golden_set_and_in_live_searches(tmp_path: Path) -> None:
     queries = (Query("live-1", "late checkout"), Query("live-2", "pool"))
     golden = GoldenSet("g", "1.0.0", queries, (Judgment("live-1", "b", 3), Judgment("live-2", "b", 3)))
     control, treatment = (
@@ -58,7 +58,7 @@ def test_s2_a_question_counts_once_on_the_golden_set_and_in_live_searches(tmp_pa
         assert store.test("new").sample_count == 3, "two golden questions and the garage"
 
 
-def test_s2_the_order_of_a_golden_file_does_not_decide(tmp_path: Path) -> None:
+def test_the_order_of_a_golden_file_does_not_decide(tmp_path: Path) -> None:
     """Forty questions that the candidate wins and then forty that it loses: in file order that was a gain after thirty."""
     queries = tuple(Query(f"q{n:02d}", f"question {n}") for n in range(80))
     judgments = tuple(Judgment(f"q{n:02d}", "b" if n < 40 else "a", 3) for n in range(80))
@@ -88,7 +88,7 @@ def test_s2_the_order_of_a_golden_file_does_not_decide(tmp_path: Path) -> None:
     assert 10 <= sum(name in wins for name in told[0][:40]) <= 30
 
 
-def test_s2_judged_searches_are_told_in_a_drawn_order_too(tmp_path: Path) -> None:
+def test_judged_searches_are_told_in_a_drawn_order_too(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         live(store, *(f"question {n}" for n in range(20)))
         store.add_judgments([StoredJudgment(f"eq_{n}", "b", 2, "manual", WHEN) for n in range(20)])

@@ -1,4 +1,4 @@
-"""S-1: production's answer is returned untouched; what the candidate did is stored, whatever it did."""
+"""Production's answer is returned untouched; what the candidate did is stored, whatever it did."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def shadowed(candidate: Any, *, queries: int = 1, text: str = "pool", **options:
     return store.rows, search.counts
 
 
-def test_s1_both_lists_their_differences_and_latencies_are_stored() -> None:
+def test_both_lists_their_differences_and_latencies_are_stored() -> None:
     [row], counts = shadowed(candidates.well)
     assert (row.query_id, row.feature_id, row.error) == ("q0", "new", None)
     assert row.control_result_ids == ("a", "b", "c")
@@ -93,7 +93,7 @@ def test_s1_both_lists_their_differences_and_latencies_are_stored() -> None:
     assert (counts.asked, counts.sampled, counts.answered, counts.saved, counts.waiting) == (1, 1, 1, 1, 0)
 
 
-def test_s1_the_difference_only_is_the_ids_that_one_side_lacks() -> None:
+def test_the_difference_only_is_the_ids_that_one_side_lacks() -> None:
     [row], _ = shadowed(lambda text, k: ["b", "z"], keep="difference")
     assert (row.control_result_ids, row.treatment_result_ids) == (("a", "c"), ("z",))
     assert row.set_overlap == 1 / 4
@@ -103,7 +103,7 @@ def test_s1_the_difference_only_is_the_ids_that_one_side_lacks() -> None:
     assert not has_whole_lists(same)
 
 
-def test_s1_the_sample_is_the_same_queries_every_time_and_about_its_share() -> None:
+def test_the_sample_is_the_same_queries_every_time_and_about_its_share() -> None:
     first, _ = shadowed(candidates.well, queries=2000, sample=0.1, waiting=2000)
     second, counts = shadowed(candidates.well, queries=2000, sample=0.1, waiting=2000)
     assert sorted(row.query_id for row in first) == sorted(row.query_id for row in second)
@@ -114,7 +114,7 @@ def test_s1_the_sample_is_the_same_queries_every_time_and_about_its_share() -> N
     assert none == []
 
 
-def test_s1_samples_of_two_features_differ() -> None:
+def test_samples_of_two_features_differ() -> None:
     one, other = (Shadow(production, candidates.well, Rows(), name, sample=0.5) for name in ("one", "other"))
     chosen = [(one.in_sample(f"q{n}"), other.in_sample(f"q{n}")) for n in range(400)]
     assert 60 < sum(a and b for a, b in chosen) < 140
@@ -133,7 +133,7 @@ def test_s1_samples_of_two_features_differ() -> None:
         (candidates.long_ids, "5,000 characters"),
     ],
 )
-def test_s1_a_candidate_that_fails_leaves_an_error(candidate: Any, says: str, isolate: Any) -> None:
+def test_a_candidate_that_fails_leaves_an_error(candidate: Any, says: str, isolate: Any) -> None:
     [row], counts = shadowed(candidate, isolate=isolate, workers=1)
     assert row.error is not None
     assert says in row.error
@@ -142,12 +142,12 @@ def test_s1_a_candidate_that_fails_leaves_an_error(candidate: Any, says: str, is
     assert (counts.failed, counts.answered, counts.paused) == (1, 0, None)
 
 
-def test_s1_an_answer_without_end_is_cut_at_k() -> None:
+def test_an_answer_without_end_is_cut_at_k() -> None:
     [row], _ = shadowed(candidates.endless)
     assert row.treatment_result_ids == tuple(f"d{n}" for n in range(1, 11))
 
 
-def test_s1_a_hanging_thread_is_left_behind_and_the_next_query_is_answered() -> None:
+def test_a_hanging_thread_is_left_behind_and_the_next_query_is_answered() -> None:
     store = Rows()
     with Shadow(production, candidates.sometimes_hangs, store, "new", sample=1, workers=1, timeout=1.0) as search:
         search.search("hang", query_id="q0")
@@ -157,7 +157,7 @@ def test_s1_a_hanging_thread_is_left_behind_and_the_next_query_is_answered() -> 
     assert (search.counts.gone, search.counts.answered) == (1, 1)
 
 
-def test_s1_a_candidate_that_keeps_hanging_pauses_its_shadow_and_says_so() -> None:
+def test_a_candidate_that_keeps_hanging_pauses_its_shadow_and_says_so() -> None:
     store, before = Rows(), set(threading.enumerate())
     search = Shadow(production, candidates.hangs, store, "new", sample=1, workers=4, timeout=0.05)
     for number in range(30):
@@ -173,7 +173,7 @@ def test_s1_a_candidate_that_keeps_hanging_pauses_its_shadow_and_says_so() -> No
     assert len(left_behind) < 31
 
 
-def test_s1_a_thread_that_comes_back_late_is_no_longer_counted_as_hanging() -> None:
+def test_a_thread_that_comes_back_late_is_no_longer_counted_as_hanging() -> None:
     release = threading.Event()
 
     def slow(text: str, *, k: int = 10) -> list[str]:
@@ -189,7 +189,7 @@ def test_s1_a_thread_that_comes_back_late_is_no_longer_counted_as_hanging() -> N
     search.close()
 
 
-def test_s1_a_process_that_hangs_is_killed_and_one_that_dies_is_replaced() -> None:
+def test_a_process_that_hangs_is_killed_and_one_that_dies_is_replaced() -> None:
     store = Rows()
     options: dict[str, Any] = {"sample": 1, "workers": 1, "isolate": "process"}
     with Shadow(production, candidates.sometimes_hangs, store, "new", timeout=2.0, **options) as search:
@@ -202,14 +202,14 @@ def test_s1_a_process_that_hangs_is_killed_and_one_that_dies_is_replaced() -> No
     assert counts.gone == 1
 
 
-def test_s1_a_process_cannot_take_more_memory_than_it_is_given() -> None:
+def test_a_process_cannot_take_more_memory_than_it_is_given() -> None:
     [row], counts = shadowed(candidates.takes_all_memory, isolate="process", workers=1, memory=256 * 2**20, timeout=20)
     assert row.error is not None
     assert "MemoryError" in row.error
     assert counts.failed == 1
 
 
-def test_s1_a_queue_that_is_full_drops_and_counts() -> None:
+def test_a_queue_that_is_full_drops_and_counts() -> None:
     started, release = threading.Event(), threading.Event()
 
     def slow(text: str, *, k: int = 10) -> list[str]:
@@ -229,7 +229,7 @@ def test_s1_a_queue_that_is_full_drops_and_counts() -> None:
     assert search.counts.problem is None
 
 
-def test_s1_what_is_missing_of_the_sample_is_known_after_the_process_has_ended(tmp_path: Path) -> None:
+def test_what_is_missing_of_the_sample_is_known_after_the_process_has_ended(tmp_path: Path) -> None:
     started, release = threading.Event(), threading.Event()
 
     def slow(text: str, *, k: int = 10) -> list[str]:
@@ -257,7 +257,7 @@ def test_s1_what_is_missing_of_the_sample_is_known_after_the_process_has_ended(t
         assert (found.live, found.missing, found.missing_share) == (3, 8, pytest.approx(8 / 11))
 
 
-def test_s1_drops_of_a_whole_run_are_told_once_and_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drops_of_a_whole_run_are_told_once_and_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringtrue.rollout.shadow.SAVE_SECONDS", 0.01)
     monkeypatch.setattr("ringtrue.rollout.shadow.TELL_SECONDS", 0.02)
     store = Rows()
@@ -272,7 +272,7 @@ def test_s1_drops_of_a_whole_run_are_told_once_and_add_up(monkeypatch: pytest.Mo
     assert sum(entry.detail["dropped"] for entry in store.trail) == counts.dropped
 
 
-def test_s1_rows_that_the_store_refused_and_answers_that_cannot_be_read_are_missing_and_a_stop_is_not(
+def test_rows_that_the_store_refused_and_answers_that_cannot_be_read_are_missing_and_a_stop_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ringtrue.rollout.shadow.SAVE_SECONDS", 0.01)
@@ -295,7 +295,7 @@ def test_s1_rows_that_the_store_refused_and_answers_that_cannot_be_read_are_miss
     assert sum(one.get("dropped", 0) for one in told) == 0
 
 
-def test_s1_times_of_one_source_are_not_mixed_with_those_of_another() -> None:
+def test_times_of_one_source_are_not_mixed_with_those_of_another() -> None:
     def some(source: Any, count: int, before: float, after: float) -> list[ShadowRun]:
         return [
             ShadowRun(
@@ -325,7 +325,7 @@ def test_s1_times_of_one_source_are_not_mixed_with_those_of_another() -> None:
     assert (row.source, asked.source) == ("live", "log")
 
 
-def test_s1_an_answer_that_cannot_be_read_twice_is_returned_unread() -> None:
+def test_an_answer_that_cannot_be_read_twice_is_returned_unread() -> None:
     answer = iter(["a", "b"])
     store = Rows()
     with Shadow(lambda text, k: answer, candidates.well, store, "new", sample=1) as search:
@@ -334,7 +334,7 @@ def test_s1_an_answer_that_cannot_be_read_twice_is_returned_unread() -> None:
     assert (search.counts.unreadable, store.rows) == (1, [])
 
 
-def test_s1_what_production_raises_is_raised_and_nothing_is_shadowed() -> None:
+def test_what_production_raises_is_raised_and_nothing_is_shadowed() -> None:
     def broken(text: str, *, k: int = 10) -> list[str]:
         raise KeyError("index")
 
@@ -343,7 +343,7 @@ def test_s1_what_production_raises_is_raised_and_nothing_is_shadowed() -> None:
     assert search.counts.sampled == 0
 
 
-def test_s1_changes_to_the_list_after_the_answer_do_not_reach_the_stored_row() -> None:
+def test_changes_to_the_list_after_the_answer_do_not_reach_the_stored_row() -> None:
     release = threading.Event()
     mine = ["a", "b"]
 
@@ -358,7 +358,7 @@ def test_s1_changes_to_the_list_after_the_answer_do_not_reach_the_stored_row() -
     assert store.rows[0].control_result_ids == ("a", "b")
 
 
-def test_s1_a_store_that_fails_costs_rows_not_answers() -> None:
+def test_a_store_that_fails_costs_rows_not_answers() -> None:
     class Broken(Rows):
         def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
             raise OSError("disk full")
@@ -368,7 +368,7 @@ def test_s1_a_store_that_fails_costs_rows_not_answers() -> None:
     assert (search.counts.unsaved, search.counts.saved, search.counts.problem) == (1, 0, "OSError: disk full")
 
 
-def test_s1_a_flag_that_says_no_shadow_stops_a_running_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_that_says_no_shadow_stops_a_running_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringtrue.rollout.shadow.LOOK_SECONDS", 0.0)
     monkeypatch.setattr("ringtrue.rollout.shadow.SAVE_SECONDS", 0.01)
     store = Rows()
@@ -387,7 +387,7 @@ def test_s1_a_flag_that_says_no_shadow_stops_a_running_one(monkeypatch: pytest.M
     assert [row.query_id for row in store.rows] == ["q1"]
 
 
-def test_s1_a_shadow_of_production_itself_measures_the_noise_floor() -> None:
+def test_a_shadow_of_production_itself_measures_the_noise_floor() -> None:
     rows, _ = shadowed(production, queries=40)
     floor = summarise(rows)
     assert (floor.queries, floor.failures, floor.changed, floor.top_changed, floor.overlap) == (40, 0, 0.0, 0.0, 1.0)
@@ -408,7 +408,7 @@ def test_s1_a_shadow_of_production_itself_measures_the_noise_floor() -> None:
     assert 0.2 < (summarise(store.rows).changed or 0) < 0.45  # 2 · 0.8 · 0.2 = 0.32
 
 
-def test_s1_judged_queries_carry_their_differences_and_feed_the_test() -> None:
+def test_judged_queries_carry_their_differences_and_feed_the_test() -> None:
     golden = GoldenSet(
         "g", "1.0.0", (Query("q0", "pool"),), (Judgment("q0", "b", 3), Judgment("q0", "a", 1)), (), relevance_threshold=2
     )
@@ -424,7 +424,7 @@ def test_s1_judged_queries_carry_their_differences_and_feed_the_test() -> None:
     assert counts.problem is None
 
 
-def test_s1_a_test_that_cannot_be_fed_is_said_and_the_row_kept() -> None:
+def test_a_test_that_cannot_be_fed_is_said_and_the_row_kept() -> None:
     def feed(query_id: str, control: Scored, treatment: Scored) -> None:
         raise OSError("locked")
 
@@ -433,7 +433,7 @@ def test_s1_a_test_that_cannot_be_fed_is_said_and_the_row_kept() -> None:
     assert counts.problem == "OSError: locked"
 
 
-def test_s1_judgments_that_come_later_feed_the_test_from_stored_rows() -> None:
+def test_judgments_that_come_later_feed_the_test_from_stored_rows() -> None:
     whole, _ = shadowed(candidates.well, queries=3)
     part, _ = shadowed(candidates.well, keep="difference")
     failed, _ = shadowed(candidates.crashes)
@@ -458,7 +458,7 @@ def test_s1_judgments_that_come_later_feed_the_test_from_stored_rows() -> None:
     assert fed == {first: (0.5, 1.0), second: (1.0, 0.5)}  # for q1 the person's word counts
 
 
-def test_s1_searches_with_the_same_words_share_their_judgments_and_the_golden_set_comes_first() -> None:
+def test_searches_with_the_same_words_share_their_judgments_and_the_golden_set_comes_first() -> None:
     texts = {"q0": "Late checkout?", "q1": "late  checkout", "q2": "is there a pool", "q3": "quiet room"}
     asked = [LoggedQuery(name, text, "web", WHEN) for name, text in texts.items()]
     said = [
@@ -478,7 +478,7 @@ def test_s1_searches_with_the_same_words_share_their_judgments_and_the_golden_se
     assert found == {"q0": {"a": 2}, "q1": {"a": 2}, "q2": {"c": 3, "d": 0}}
 
 
-def test_s1_a_question_is_told_to_the_test_once_whichever_of_its_searches_was_judged(tmp_path: Path) -> None:
+def test_a_question_is_told_to_the_test_once_whichever_of_its_searches_was_judged(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         store.add_queries([LoggedQuery(f"q{n}", "Late checkout?", "web", WHEN) for n in range(3)])
         rows, _ = shadowed(candidates.well, queries=3)
@@ -489,7 +489,7 @@ def test_s1_a_question_is_told_to_the_test_once_whichever_of_its_searches_was_ju
         assert fed == [question_id("late checkout")]
 
 
-def test_s1_latencies_are_those_of_the_timer_that_is_given() -> None:
+def test_latencies_are_those_of_the_timer_that_is_given() -> None:
     class Timer(threading.local):
         seconds = 0.0
 
@@ -514,7 +514,7 @@ def test_s1_latencies_are_those_of_the_timer_that_is_given() -> None:
 
 
 @pytest.mark.parametrize(("measure", "better"), [("mrr", 0.5), ("ndcg", 0.25)])
-def test_s1_the_test_is_fed_with_what_it_is_of_and_counts_a_query_once(tmp_path: Path, measure: str, better: float) -> None:
+def test_the_test_is_fed_with_what_it_is_of_and_counts_a_query_once(tmp_path: Path, measure: str, better: float) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         create_test(store, "new", now=WHEN, measure=measure)
         feed = feed_for_test(store, "new", clock=lambda: datetime(2026, 3, 2, tzinfo=UTC))
@@ -525,7 +525,7 @@ def test_s1_the_test_is_fed_with_what_it_is_of_and_counts_a_query_once(tmp_path:
         assert (test.sample_count, test.sums["differences"]) == (2, 2 * better)
 
 
-def test_s1_a_test_of_something_else_cannot_be_fed(tmp_path: Path) -> None:
+def test_a_test_of_something_else_cannot_be_fed(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.sqlite") as store:
         with pytest.raises(MissingInput, match="no test of feature 'new'"):
             feed_for_test(store, "new")
@@ -534,7 +534,7 @@ def test_s1_a_test_of_something_else_cannot_be_fed(tmp_path: Path) -> None:
             feed_for_test(store, "new")
 
 
-def test_f4_of_several_judgments_the_persons_wins_then_the_newest() -> None:
+def test_of_several_judgments_the_persons_wins_then_the_newest() -> None:
     later = "2026-03-02T00:00:00+00:00"
     grades = grades_by_words(
         [LoggedQuery("q", "pool", "web", WHEN)],
@@ -548,7 +548,7 @@ def test_f4_of_several_judgments_the_persons_wins_then_the_newest() -> None:
     assert grades == {"q": {"a": 3, "b": 2}}
 
 
-def test_s1_failures_are_counted_and_not_averaged_away() -> None:
+def test_failures_are_counted_and_not_averaged_away() -> None:
     rows = [
         ShadowRun(
             "1", WHEN, ("a",), ("a",), feature_id="f", order_differences=0, control_latency_ms=10, treatment_latency_ms=11
@@ -580,23 +580,23 @@ def test_percentiles_are_numpys() -> None:
         ({"workers": 5, "waiting": 4}, "a place in the queue"),
     ],
 )
-def test_s1_options_that_cannot_be_used_are_refused(options: dict[str, Any], says: str) -> None:
+def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         Shadow(production, candidates.well, Rows(), "new", **options)
 
 
-def test_s1_a_candidate_that_cannot_travel_to_a_process_is_refused_at_once() -> None:
+def test_a_candidate_that_cannot_travel_to_a_process_is_refused_at_once() -> None:
     with pytest.raises(InputError, match="cannot be sent to a process"):
         Shadow(production, lambda text, k: ["a"], Rows(), "new", isolate="process")
 
 
-def test_s1_a_described_candidate_that_cannot_be_opened_is_an_error_in_its_rows(tmp_path: Any) -> None:
+def test_a_described_candidate_that_cannot_be_opened_is_an_error_in_its_rows(tmp_path: Any) -> None:
     [row], counts = shadowed(Described("bm25", tmp_path / "nothing"), isolate="process", workers=1)
     assert "holds no documents" in (row.error or "")
     assert counts.gone == 1
 
 
-def test_s1_a_golden_set_gives_evidence_for_both_sides(ringtrue: Any, tmp_path: Path) -> None:
+def test_a_golden_set_gives_evidence_for_both_sides(ringtrue: Any, tmp_path: Path) -> None:
     store = tmp_path / "s.sqlite"
     with Store.open(store) as opened:
         create_test(opened, "new", now=WHEN)
@@ -707,7 +707,7 @@ def test_trap_23_the_log_is_asked_again_of_a_changed_candidate_and_its_answers_s
         assert opened.shadow_runs(feature_id="new") == []
 
 
-def test_s1_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringtrue: Any, tmp_path: Path) -> None:
+def test_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringtrue: Any, tmp_path: Path) -> None:
     store, index = tmp_path / "s.sqlite", tmp_path / "index"
     documents = tmp_path / "documents"
     documents.mkdir()
@@ -747,7 +747,7 @@ def test_s1_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringt
         (["status", "nothing"], "no flag 'nothing'"),
     ],
 )
-def test_s1_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Path, arguments: list[str], says: str) -> None:
     Store.open(tmp_path / "s.sqlite").close()
     outcome = ringtrue("shadow", *arguments, "--store", tmp_path / "s.sqlite")
     assert outcome.code == 2

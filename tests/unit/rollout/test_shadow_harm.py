@@ -1,4 +1,4 @@
-"""S-1, L-3: nothing of a candidate stays behind: no word of the question in an error, no process that it started."""
+"""Nothing of a candidate stays behind: no word of the question in an error, no process that it started."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def failing(text: str) -> str:
         ({"redact": None}, f"ValueError: cannot parse {TEXT!r}"),
     ],
 )
-def test_l3_an_error_of_the_candidate_is_stored_as_the_log_stores_texts(options: dict[str, Any], wanted: str) -> None:
+def test_an_error_of_the_candidate_is_stored_as_the_log_stores_texts(options: dict[str, Any], wanted: str) -> None:
     store = Rows()
     with Shadow(production, quotes, store, "new", sample=1, **options) as search:
         search.search(TEXT, query_id="q1")
     assert [row.error for row in store.rows] == [wanted]
 
 
-def test_l3_hash_only_keeps_what_we_say_ourselves_of_a_candidate_that_hangs() -> None:
+def test_hash_only_keeps_what_we_say_ourselves_of_a_candidate_that_hangs() -> None:
     store = Rows()
     redact = Redactor(hash_only=True, salt="pepper")
     with Shadow(production, candidates.hangs, store, "new", sample=1, timeout=0.05, workers=1, redact=redact) as search:
@@ -78,7 +78,7 @@ def test_l3_hash_only_keeps_what_we_say_ourselves_of_a_candidate_that_hangs() ->
 @pytest.mark.parametrize(
     ("what", "says"), [("hang", "its process was killed"), ("die", "the candidate's process ended with exit code 7")]
 )
-def test_s1_what_a_candidate_started_ends_with_it(tmp_path: Path, what: str, says: str) -> None:
+def test_what_a_candidate_started_ends_with_it(tmp_path: Path, what: str, says: str) -> None:
     store, place = Rows(), tmp_path / "child"
     options: dict[str, Any] = {"sample": 1, "isolate": "process", "workers": 1, "timeout": 5.0}
     with Shadow(production, candidates.leaves_a_child, store, "new", **options) as search:

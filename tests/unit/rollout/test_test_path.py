@@ -1,4 +1,4 @@
-"""Counting a query leaves a point on the path of its test (S-2, V-3), on both databases."""
+"""Counting a query leaves a point on the path of its test, on both databases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stores import url as url
 
 
 @pytest.mark.parametrize("method", ["sprt", "confidence-sequence", "beta-binomial"])
-def test_recorded_scores_leave_evidence_estimate_and_interval_S_2(store: Store, method: str) -> None:
+def test_recorded_scores_leave_evidence_estimate_and_interval(store: Store, method: str) -> None:
     create_test(store, "rerank", now=NOON, method=method, measure="hit")
     for query in range(3):
         record_scores(store, "rerank", f"q{query}", control=0.0, treatment=1.0, now=LATER)

@@ -1,4 +1,4 @@
-"""Asking many questions (E-1): order, retries, time-outs, errors, and a stopwatch around the retriever alone."""
+"""Asking many questions: order, retries, time-outs, errors, and a stopwatch around the retriever alone."""
 
 from __future__ import annotations
 

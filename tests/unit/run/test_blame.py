@@ -1,4 +1,4 @@
-"""E-4: every relevant document that is missing at k is blamed on the stage that lost it, with its ranks on the way."""
+"""Every relevant document that is missing at k is blamed on the stage that lost it, with its ranks on the way."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_what_is_found_is_no_loss() -> None:
     assert losses_of(Fixed("one", "ax")) == ()
 
 
-def test_e4_not_in_corpus() -> None:
+def test_not_in_corpus() -> None:
     assert losses_of(rrf("ab", "bc"), in_corpus=lambda doc_id: doc_id != "x") == lost("not in corpus")
 
 
-def test_e4_not_in_any_list() -> None:
+def test_not_in_any_list() -> None:
     assert losses_of(rrf("ab", "bc"), in_corpus=lambda _: True) == lost("not in any list")
     assert losses_of(rrf("ab", "bc")) == lost("not in any list")  # nobody knows what the corpus holds
 
@@ -86,25 +86,25 @@ def test_a_list_that_has_it_is_believed_over_a_corpus_that_no_longer_has_it() ->
     assert losses_of(rrf("abx", "ab"), in_corpus=lambda _: False) == lost("cut by fusion", one=3, rrf=3)
 
 
-def test_e4_cut_by_fusion_with_its_ranks_beyond_what_was_asked_for() -> None:
+def test_cut_by_fusion_with_its_ranks_beyond_what_was_asked_for() -> None:
     assert losses_of(rrf("xab", "abcd", "bacd")) == lost("cut by fusion", one=1, rrf=5)
 
 
-def test_e4_the_final_rank_is_known_where_more_was_asked_for_than_counts() -> None:
+def test_the_final_rank_is_known_where_more_was_asked_for_than_counts() -> None:
     assert losses_of(rrf("xab", "abcd", "bacd"), deep=5) == lost("cut by fusion", rank=5, one=1, rrf=5)
 
 
-def test_e4_beyond_the_candidates_of_a_fusion_nobody_has_it() -> None:
+def test_beyond_the_candidates_of_a_fusion_nobody_has_it() -> None:
     assert losses_of(rrf("abcx", "bac", depth=3)) == lost("not in any list")
 
 
-def test_e4_demoted_by_rerank() -> None:
+def test_demoted_by_rerank() -> None:
     retriever = Staged(rrf("xab", "xbc"), [Order("abcx")])
     assert losses_of(retriever) == lost("demoted by rerank", one=1, other=1, rrf=1)
     assert losses_of(retriever, deep=4) == lost("demoted by rerank", rank=4, one=1, other=1, rrf=1, rerank=4)
 
 
-def test_e4_the_step_that_demotes_it_last_is_to_blame_and_the_ranks_say_which() -> None:
+def test_the_step_that_demotes_it_last_is_to_blame_and_the_ranks_say_which() -> None:
     retriever = Staged(rrf("abx", "abx"), [Order("xab"), Order("abx")])
     expected = {"one": 3, "other": 3, "rrf": 3, "rerank": 1, "rerank (2)": 3}
     assert losses_of(retriever, deep=3) == (Loss("q", "x", 3, "demoted by rerank", 2, 3, expected),)
@@ -118,7 +118,7 @@ def test_e4_the_step_that_demotes_it_last_is_to_blame_and_the_ranks_say_which() 
     ],
     ids=["recency", "tier"],
 )
-def test_e4_boosting_others_past_it_is_demoting(step: Any) -> None:
+def test_boosting_others_past_it_is_demoting(step: Any) -> None:
     found = losses_of(Staged(rrf("xab", "xab"), [step]), deep=3)
     assert found == (Loss("q", "x", 3, "demoted by rerank", 2, 3, {"one": 1, "other": 1, "rrf": 1, step.name: 3}),)
 
@@ -128,12 +128,12 @@ def test_a_reranker_that_could_not_lift_it_did_not_lose_it() -> None:
     assert losses_of(retriever, deep=4) == lost("cut by fusion", rank=3, one=4, other=4, rrf=4, rerank=3)
 
 
-def test_e4_cut_by_threshold() -> None:
+def test_cut_by_threshold() -> None:
     retriever = Staged(Fixed("one", "ax"), [Threshold(min=8.5)])  # a scores 9, x scores 8
     assert losses_of(retriever) == lost("cut by threshold", one=2)
 
 
-def test_e4_cut_by_top() -> None:
+def test_cut_by_top() -> None:
     assert losses_of(Staged(rrf("abx", "abx"), [Top(2)]), k=5) == lost("cut by threshold", k=5, one=3, other=3, rrf=3)
 
 
@@ -142,23 +142,23 @@ def test_a_cut_beyond_k_takes_nothing_away() -> None:
     assert losses_of(Staged(rrf("abx", "abx"), [Top(2)]), deep=5) == lost("cut by fusion", one=3, other=3, rrf=3)
 
 
-def test_e4_a_cut_before_a_reranker_took_away_the_chance_however_far_down_it_stood() -> None:
+def test_a_cut_before_a_reranker_took_away_the_chance_however_far_down_it_stood() -> None:
     retriever = Staged(rrf("abcx", "abcx"), [Top(3), Order("cab")])
     assert losses_of(retriever) == lost("cut by threshold", one=4, other=4, rrf=4)
 
 
-def test_e4_below_k_in_the_one_list_there_is() -> None:
+def test_below_k_in_the_one_list_there_is() -> None:
     assert losses_of(Fixed("one", "abx"), deep=3) == lost("below k", rank=3, one=3)
     assert losses_of(Staged(Fixed("one", "abx"), [Order("bax")])) == lost("below k", one=3)
 
 
-def test_e4_below_k_of_a_system_that_cannot_be_looked_into() -> None:
+def test_below_k_of_a_system_that_cannot_be_looked_into() -> None:
     hits = Hit("a"), Hit("b"), Hit("x", stages=(Stage("vectors", 7, 0.1), Stage("boost", 3, 0.2)))
     assert blame(golden_of(), [Ranking("q", hits)], k=2) == lost("below k", rank=3, vectors=7, boost=3)
     assert blame(golden_of(), [Ranking("q", hits[:2])], k=2) == lost("not in any list")
 
 
-def test_e4_wrong_chunk() -> None:
+def test_wrong_chunk() -> None:
     golden = golden_of(top_1_chunk="x:chunk:2")
     hits = Hit("a"), Hit("x", chunk="x:chunk:0", stages=(Stage("dense", 2, 0.5),))
     assert blame(golden, [Ranking("q", hits)], k=2) == lost("wrong chunk", rank=2, dense=2)
@@ -185,9 +185,7 @@ def test_a_declared_chunk_of_something_else_says_nothing_about_this_document(dec
     ],
     ids=["threshold", "rerank", "fusion"],
 )
-def test_e4_what_a_channel_loses_inside_is_blamed_on_the_stage_in_there(
-    channel: Any, stage: Any, ranks: dict[str, int]
-) -> None:
+def test_what_a_channel_loses_inside_is_blamed_on_the_stage_in_there(channel: Any, stage: Any, ranks: dict[str, int]) -> None:
     channels = [("inner", channel), ("third", Fixed("third", "ab"))]
     outer = Fusion(channels, lambda _, found: fuse.rrf(found), name="outer", depth=2)
     assert losses_of(outer) == (Loss("q", "x", 3, stage, 2, None, ranks),)
@@ -281,7 +279,7 @@ def hotel(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return collection
 
 
-def test_e4_a_real_pipeline_loses_each_document_where_it_should(hotel: Collection) -> None:
+def test_a_real_pipeline_loses_each_document_where_it_should(hotel: Collection) -> None:
     retriever = build("rrf(bm25, fts5) >> top(3)", hotel)
     with observing() as watched:
         hits = retriever.search("pool", k=10)

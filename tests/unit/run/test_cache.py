@@ -1,4 +1,4 @@
-"""E-5: the same result is not made twice, another ingredient is another result, and a crash costs nothing."""
+"""The same result is not made twice, another ingredient is another result, and a crash costs nothing."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_oldest_results_go_when_there_are_too_many(tmp_path: Path) -> None:
 def test_an_interrupted_evaluation_goes_on_where_it_stopped(
     golden: GoldenSet, collection: Collection, asked: list[str]
 ) -> None:
-    """E-1: resume. The answers given before the interruption are not asked for again."""
+    """Resume. The answers given before the interruption are not asked for again."""
     whole = evaluate("rrf(bm25, fts5)", golden, collection=collection, measures=MEASURES, components=True, cache=False)
     asked.clear()
 
@@ -277,7 +277,7 @@ def test_a_cache_that_cannot_be_written_does_not_stop_an_evaluation(
 
 
 def test_an_evaluation_can_be_ended_while_it_still_indexes(golden: GoldenSet, collection: Collection, asked: list[str]) -> None:
-    """V-1: whoever cancels a job that is preparing does not wait until every document is indexed."""
+    """Whoever cancels a job that is preparing does not wait until every document is indexed."""
     began: list[tuple[str, int]] = []
 
     class Ended(Exception):

@@ -1,4 +1,4 @@
-"""E-3: every part of a retriever is scored on the lists of the one pass that served."""
+"""Every part of a retriever is scored on the lists of the one pass that served."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ ONE = {"p": "abcd", "q": "xy"}
 OTHER = {"p": "dab", "q": "z"}
 
 
-def test_e3_channels_fusion_leave_one_out_and_each_step_in_one_pass() -> None:
+def test_channels_fusion_leave_one_out_and_each_step_in_one_pass() -> None:
     one, other = Fixed("one", ONE), Fixed("other", OTHER)
     retriever = Staged(fusion(("one", one), ("other", other)), [Reverse(), Top(1)])
     rankings, seen = answered(retriever, "pq")
@@ -93,7 +93,7 @@ def test_e3_channels_fusion_leave_one_out_and_each_step_in_one_pass() -> None:
     assert [ids(ranking) for ranking in rankings] == ["c", "y"]
 
 
-def test_e3_nobody_is_asked_a_second_time() -> None:
+def test_nobody_is_asked_a_second_time() -> None:
     one, other = Fixed("one", ONE), Fixed("other", OTHER)
     retriever = fusion(("one", one), ("other", other))
     rankings, seen = answered(retriever, "pq")
@@ -101,7 +101,7 @@ def test_e3_nobody_is_asked_a_second_time() -> None:
     assert one.asked == other.asked == 2
 
 
-def test_e3_each_part_has_its_own_scores_on_the_same_judgments() -> None:
+def test_each_part_has_its_own_scores_on_the_same_judgments() -> None:
     retriever = fusion(("one", Fixed("one", ONE)), ("other", Fixed("other", OTHER)))
     rankings, seen = answered(retriever, "pq")
     golden = golden_of({"p": "a", "q": "z"})
@@ -112,7 +112,7 @@ def test_e3_each_part_has_its_own_scores_on_the_same_judgments() -> None:
     assert found["without other"].scores.aggregate == found["one"].scores.aggregate
 
 
-def test_e3_contribution_is_read_off_the_lists_not_off_the_names_in_the_hits() -> None:
+def test_contribution_is_read_off_the_lists_not_off_the_names_in_the_hits() -> None:
     """'sparse' is another word for splade, whose hits say splade; and two channels may have one name."""
     retriever = fusion(("sparse", Fixed("splade", ONE)), ("bm25", Fixed("bm25", OTHER)), ("bm25", Fixed("bm25", {})))
     rankings, seen = answered(retriever, "pq")
@@ -135,7 +135,7 @@ def test_no_contribution_stands_for_an_answer_without_hits() -> None:
     assert [(one.name, one.contribution) for one in found if one.kind == "channel"] == [("one", None), ("other", None)]
 
 
-def test_e3_latency_is_the_way_from_the_question_and_unknown_for_what_was_computed_later() -> None:
+def test_latency_is_the_way_from_the_question_and_unknown_for_what_was_computed_later() -> None:
     retriever = Staged(fusion(("one", Fixed("one", ONE)), ("other", Fixed("other", OTHER))), [Reverse()])
     rankings, seen = answered(retriever, "pq")
     found = {
@@ -162,7 +162,7 @@ def test_e3_latency_is_the_way_from_the_question_and_unknown_for_what_was_comput
     ],
     ids=["rrf", "minmax", "z", "rank", "combsum", "combmnz", "adaptive"],
 )
-def test_e3_of_two_channels_leaving_one_out_is_the_other(rule: Callable[..., dict[str, float]]) -> None:
+def test_of_two_channels_leaving_one_out_is_the_other(rule: Callable[..., dict[str, float]]) -> None:
     retriever = fusion(("one", Fixed("one", ONE)), ("other", Fixed("other", OTHER)), rule=rule)
     _, seen = answered(retriever, "pq")
     found = component_rankings(retriever, seen, k=K)
@@ -181,7 +181,7 @@ def test_e3_of_two_channels_leaving_one_out_is_the_other(rule: Callable[..., dic
     ],
     ids=["rrf", "weighted", "adaptive"],
 )
-def test_e3_weights_stay_with_their_channels_when_one_is_left_out(rule: Callable[..., dict[str, float]], expected: str) -> None:
+def test_weights_stay_with_their_channels_when_one_is_left_out(rule: Callable[..., dict[str, float]], expected: str) -> None:
     text = "where is the pool?"
     channels = [(name, Fixed(name, {text: name})) for name in "abc"]
     retriever = fusion(*channels, rule=rule)
@@ -198,7 +198,7 @@ def test_adaptive_keeps_halving_the_first_when_another_is_left_out() -> None:
     assert ids(found["without y"].rankings[0]) == "xz"  # equal weights would put the later id first
 
 
-def test_e3_channels_inside_a_channel_have_its_name_before_theirs() -> None:
+def test_channels_inside_a_channel_have_its_name_before_theirs() -> None:
     inner = fusion(("b", Fixed("b", {"p": "bc"})), ("c", Fixed("c", {"p": "cd"})))
     first = Staged(Fixed("a", {"p": "ab"}), [Top(1)])
     retriever = fusion(("a >> top(1)", first), ("rrf(b, c)", inner), name="combsum")
@@ -276,7 +276,7 @@ def test_trees_of_another_retriever_are_refused() -> None:
         component_rankings(fusion(("one", asked), ("third", asked)), seen, k=K)
 
 
-def test_e3_a_real_pipeline_over_a_collection(tmp_path: Path) -> None:
+def test_a_real_pipeline_over_a_collection(tmp_path: Path) -> None:
     texts = {
         "pool": "A heated pool.",
         "spa": "Sauna and a quiet pool.",

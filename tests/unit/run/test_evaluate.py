@@ -1,4 +1,4 @@
-"""E-1: one retriever on one golden set, with every answer, its score, its latency and what became of failures."""
+"""One retriever on one golden set, with every answer, its score, its latency and what became of failures."""
 
 from __future__ import annotations
 

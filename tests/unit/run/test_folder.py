@@ -60,7 +60,7 @@ def test_an_evaluation_comes_back_whole(tmp_path: Path) -> None:
 
 
 def test_other_commands_read_the_folder_as_a_run(tmp_path: Path) -> None:
-    """E-6: the ranking in the folder is the ranking that was scored; an empty answer stays an answer, a failure is none."""
+    """The ranking in the folder is the ranking that was scored; an empty answer stays an answer, a failure is none."""
     made = full()
     save(made, tmp_path / "run")
     run = read_run(tmp_path / "run")
@@ -132,7 +132,7 @@ def test_scores_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
         open_run(tmp_path / "run")
 
 
-def test_w1_a_packed_run_is_the_run_folder_in_one_zip(tmp_path: Path) -> None:
+def test_a_packed_run_is_the_run_folder_in_one_zip(tmp_path: Path) -> None:
     made = full()
     content = packed(made)
     found, saved = unpacked(content, name="run r1"), open_run(save(made, tmp_path / "run").run_dir or "")
@@ -158,7 +158,7 @@ def test_w1_a_packed_run_is_the_run_folder_in_one_zip(tmp_path: Path) -> None:
     assert packed(found) == content
 
 
-def test_w1_a_packed_run_of_many_hits_is_small() -> None:
+def test_a_packed_run_of_many_hits_is_small() -> None:
     golden = golden_set(300, 2_000)
     content = packed(evaluation(golden, answers(golden, k=100)))
     assert len(content) < 2_000_000
@@ -175,7 +175,7 @@ def repacked(content: bytes, change: Callable[[dict[str, bytes]], dict[str, byte
     return out.getvalue()
 
 
-def test_v4_nothing_leaves_a_packed_run_but_the_files_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_leaves_a_packed_run_but_the_files_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "inner"))
     (tmp_path / "inner").mkdir()
     others = {"../escaped": b"x", str(tmp_path / "absolute"): b"x", "notes.txt": b"x"}
@@ -196,7 +196,7 @@ def test_v4_nothing_leaves_a_packed_run_but_the_files_of_a_run(tmp_path: Path, m
         (lambda files: {name: text for name, text in files.items() if name != "titles.json"}, "titles.json"),
     ],
 )
-def test_w4_a_damaged_packed_run_is_an_input_error_that_names_no_folder_of_ours(change: Any, says: str) -> None:
+def test_a_damaged_packed_run_is_an_input_error_that_names_no_folder_of_ours(change: Any, says: str) -> None:
     with pytest.raises(InputError) as found:
         unpacked(repacked(packed(full()), change), name="run r1")
     assert str(found.value).startswith("run r1")
@@ -204,14 +204,14 @@ def test_w4_a_damaged_packed_run_is_an_input_error_that_names_no_folder_of_ours(
     assert tempfile.gettempdir() not in str(found.value)
 
 
-def test_w4_bytes_that_are_no_zip_or_no_longer_are_an_input_error() -> None:
+def test_bytes_that_are_no_zip_or_no_longer_are_an_input_error() -> None:
     content = packed(full())
     for broken in (b"", b"PK", content[:-30], content[:200], content[:300] + b"\xff\xff\xff\xff" + content[304:]):
         with pytest.raises(InputError, match="run r1"):
             unpacked(broken, name="run r1")
 
 
-def test_v4_a_packed_run_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packed_run_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringtrue.run.folder.UNPACKED", 1_000)
     with pytest.raises(InputError, match="holds more than 1,000 bytes"):
         unpacked(packed(full()), name="run r1")

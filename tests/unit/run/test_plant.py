@@ -1,4 +1,4 @@
-"""E-1: a golden set's documents go into a system, are waited for, and come out again."""
+"""A golden set's documents go into a system, are waited for, and come out again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""E-2: no number before the documents, the ids and the depth are right; exit code 3 with the reason and the cure."""
+"""No number before the documents, the ids and the depth are right; exit code 3 with the reason and the cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1, S-2: sequential tests over REST decide as the library does, count a query once, and draw their path."""
+"""Sequential tests over REST decide as the library does, count a query once, and draw their path."""
 
 from __future__ import annotations
 

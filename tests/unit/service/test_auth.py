@@ -1,4 +1,4 @@
-"""V-4: who may do what: keys, scopes, sessions, CSRF, hosts and origins."""
+"""Who may do what: keys, scopes, sessions, CSRF, hosts and origins."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def test_a_stored_set_is_named_with_its_version(client: TestClient) -> None:
 
 
 def test_looks_at_a_held_out_part_are_counted(client: TestClient) -> None:
-    """G-4: whoever measures on the held-out part is told how often that has happened."""
+    """Whoever measures on the held-out part is told how often that has happened."""
     body = {"golden": "precedents", "measures": ["R@10"], "split": "held_out"}
     notes = [client.post("/v1/evaluate", json=body).json()["details"]["notes"] for _ in range(2)]
     for number, told in enumerate(notes, 1):

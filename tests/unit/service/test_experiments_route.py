@@ -1,4 +1,4 @@
-"""V-1, X-1: experiments come in as rows of experiments.json, all or none, and come out the same."""
+"""Experiments come in as rows of experiments.json, all or none, and come out the same."""
 
 from __future__ import annotations
 

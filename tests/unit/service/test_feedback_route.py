@@ -1,4 +1,4 @@
-"""V-1, F-1: feedback goes in over REST, finds the search it answers, and is listed from the newest on."""
+"""Feedback goes in over REST, finds the search it answers, and is listed from the newest on."""
 
 from __future__ import annotations
 

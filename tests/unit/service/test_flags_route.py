@@ -1,4 +1,4 @@
-"""V-1, S-4, S-5: flags over REST: who is in, what graduation still waits for, and who changed what."""
+"""Flags over REST: who is in, what graduation still waits for, and who changed what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1, O-3: health says what the library says without places of the machine; diagnostics are for admins and tell no secrets."""
+"""Health says what the library says without places of the machine; diagnostics are for admins and tell no secrets."""
 
 from __future__ import annotations
 

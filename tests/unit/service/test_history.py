@@ -1,4 +1,4 @@
-"""V-2: gauges over time in the store, so that trends exist without Prometheus."""
+"""Gauges over time in the store, so that trends exist without Prometheus."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_changes_is_written_at_once_and_what_stays_from_time_to_time() -> N
     assert written(recorder, 61, watched, project="another") == [0.8]
 
 
-def test_v2_the_number_of_series_is_bounded_and_the_whole_comes_before_its_slices() -> None:
+def test_the_number_of_series_is_bounded_and_the_whole_comes_before_its_slices() -> None:
     many = [reading(0.5, slice=f"intent={number}") for number in range(2 * MOST_SERIES)]
     points = Recorder(lambda _: True).points("default", [*many, reading(0.9)], at=NOW)
     assert len(points) == MOST_SERIES
@@ -53,7 +53,7 @@ def test_what_is_no_number_is_not_written() -> None:
     assert written(Recorder(lambda _: True), 0, reading(float("inf")), reading(float("nan"))) == []
 
 
-def test_v2_a_trend_is_read_from_the_store(store: Store) -> None:
+def test_a_trend_is_read_from_the_store(store: Store) -> None:
     points = [
         HistoryPoint(timestamp(after(minute)), RECALL, minute / 100, {"k": k, "retriever": 'hyb"rid é'})
         for minute in range(30)

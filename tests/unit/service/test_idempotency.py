@@ -1,4 +1,4 @@
-"""V-1: a write with an Idempotency-Key is carried out once, however often it is sent."""
+"""A write with an Idempotency-Key is carried out once, however often it is sent."""
 
 from __future__ import annotations
 

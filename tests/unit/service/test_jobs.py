@@ -1,4 +1,4 @@
-"""V-1: jobs are started, watched, cancelled, bounded, and survive neither silently nor half a stop of the server."""
+"""Jobs are started, watched, cancelled, bounded, and survive neither silently nor half a stop of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1, F-4: judgments by hand over REST count before what was derived, and only an admin takes judgments back."""
+"""Judgments by hand over REST count before what was derived, and only an admin takes judgments back."""
 
 from __future__ import annotations
 

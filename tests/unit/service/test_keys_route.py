@@ -1,4 +1,4 @@
-"""V-4: keys over REST: the token is told once, a key opens one project, and what an admin did is written down."""
+"""Keys over REST: the token is told once, a key opens one project, and what an admin did is written down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sender who leaves before the request is whole is no fault of the server's: no traceback, no 500 in the metrics (V-2)."""
+"""A sender who leaves before the request is whole is no fault of the server's: no traceback, no 500 in the metrics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def leave(app: FastAPI, path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", ["/v1/queries", "/v1/feedback", "/v1/evaluate", "/v1/golden"])
-def test_v2_who_leaves_early_breaks_nothing(client: TestClient, path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_leaves_early_breaks_nothing(client: TestClient, path: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="ringtrue.service")
     assert isinstance(client.app, FastAPI)
     assert leave(client.app, path) == []

@@ -1,4 +1,4 @@
-"""V-4: requests are bounded in size, also after decompression, and errors have one shape and tell nothing of the machine."""
+"""Requests are bounded in size, also after decompression, and errors have one shape and tell nothing of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1, V-3: what REST and the pages share says of a missing thing helps on both: no address of the one is told on the other."""
+"""What REST and the pages share says of a missing thing helps on both: no address of the one is told on the other."""
 
 from __future__ import annotations
 

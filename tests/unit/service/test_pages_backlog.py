@@ -1,4 +1,4 @@
-"""V-3, G-8: the unjudged documents of a run go into the review queue from the page, as from ``ringtrue review add``."""
+"""The unjudged documents of a run go into the review queue from the page, as from ``ringtrue review add``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def send(client: TestClient, **form: str) -> Any:
     return client.post("/backlog/runs", data={"csrf": token[1], **form}, follow_redirects=False)
 
 
-def test_unjudged_documents_of_runs_are_queued_those_worth_most_first_G_8(client: TestClient, service: Service) -> None:
+def test_unjudged_documents_of_runs_are_queued_those_worth_most_first(client: TestClient, service: Service) -> None:
     assert 'action="/backlog/runs"' not in client.get("/backlog").text, "there is no run yet"
     golden = golden_set(20)
     keep_golden(Access(service, CALLER), golden)

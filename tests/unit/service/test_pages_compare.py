@@ -1,4 +1,4 @@
-"""V-3, C-1: the page Compare begins with two runs that suggest themselves, and compares different sets where that is wanted."""
+"""The page Compare begins with two runs that suggest themselves, and compares different sets where that is wanted."""
 
 from __future__ import annotations
 

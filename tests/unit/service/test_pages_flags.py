@@ -1,4 +1,4 @@
-"""V-3, S-5: the pages of flags say what is true of a paused one, let it go on, and make no flag twice."""
+"""The pages of flags say what is true of a paused one, let it go on, and make no flag twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def paused(client: TestClient, name: str, *, rollout: float) -> None:
     change_flag(service.store, name, who="tester", now=service.now(), rollout=rollout, state="paused")
 
 
-def test_a_paused_flag_with_a_share_is_said_to_be_served_still_S_5(client: TestClient) -> None:
+def test_a_paused_flag_with_a_share_is_said_to_be_served_still(client: TestClient) -> None:
     paused(client, "short-answers", rollout=5)
     said = client.get("/flags/short-answers").text
     assert "It is paused: held at 5 %, still served." in said
@@ -46,7 +46,7 @@ def test_a_flag_tells_who_moved_it_last_and_not_who_changed_something_else(clien
     assert "10 % → 10 %" not in said.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_deciding_about_a_paused_flag_says_that_it_is_paused_S_5(client: TestClient) -> None:
+def test_deciding_about_a_paused_flag_says_that_it_is_paused(client: TestClient) -> None:
     paused(client, "held-back", rollout=5)
     answer = send(client, "/flags/held-back/step")
     said = client.get(answer.headers["location"]).text
@@ -54,7 +54,7 @@ def test_deciding_about_a_paused_flag_says_that_it_is_paused_S_5(client: TestCli
     assert "the evidence does not allow it yet" not in said
 
 
-def test_a_paused_flag_is_resumed_with_a_reason_and_it_is_written_down_V_4(client: TestClient) -> None:
+def test_a_paused_flag_is_resumed_with_a_reason_and_it_is_written_down(client: TestClient) -> None:
     paused(client, "mended", rollout=5)
     assert 'action="/flags/mended/resume"' in client.get("/flags/mended").text
     assert send(client, "/flags/mended/resume", why="  ").status_code == 422
@@ -66,7 +66,7 @@ def test_a_paused_flag_is_resumed_with_a_reason_and_it_is_written_down_V_4(clien
     assert send(client, "/flags/mended/resume", why="again").status_code == 409
 
 
-def test_a_flag_that_is_there_is_not_made_again_S_4(client: TestClient) -> None:
+def test_a_flag_that_is_there_is_not_made_again(client: TestClient) -> None:
     assert send(client, "/flags", name="only-once", why="first").status_code == 303
     again = send(client, "/flags", name="only-once", why="second")
     assert again.status_code == 409

@@ -1,4 +1,4 @@
-"""V-3: a golden set is called like its file where it says no name, and comes out again as it went in."""
+"""A golden set is called like its file where it says no name, and comes out again as it went in."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def send(client: TestClient, file: str, content: bytes) -> Any:
 @pytest.mark.parametrize(
     ("file", "name"), [("my-set.json", "my-set"), ("C:\\sets\\desk 100%.json", "desk%20100-"), ("upload.json", "upload")]
 )
-def test_a_set_without_a_name_is_called_like_its_file_G_3(client: TestClient, file: str, name: str) -> None:
+def test_a_set_without_a_name_is_called_like_its_file(client: TestClient, file: str, name: str) -> None:
     answer = send(client, file, json.dumps(JUDGED).encode())
     assert answer.status_code == 303, re.findall('data-problem="([^"]*)"', answer.text)
     assert answer.headers["location"] == f"/golden/{name}/0.0.0"
 
 
 @pytest.mark.parametrize("content", [b'{"name": "no set"}', b'[{"a": 1}]'])
-def test_a_file_that_is_no_set_is_told_what_the_page_takes_V_3(client: TestClient, content: bytes) -> None:
+def test_a_file_that_is_no_set_is_told_what_the_page_takes(client: TestClient, content: bytes) -> None:
     answer = send(client, "notes.json", content)
     assert answer.status_code == 422
     (said,) = re.findall('data-problem="([^"]*)"', answer.text)
@@ -63,7 +63,7 @@ def test_a_refused_file_converted_as_the_page_says_is_taken_with_its_documents(
     assert send(client, "gold.json", (tmp_path / "gold.json").read_bytes()).status_code == 303
 
 
-def test_a_version_is_downloaded_and_is_the_same_when_it_comes_back_V_3(client: TestClient) -> None:
+def test_a_version_is_downloaded_and_is_the_same_when_it_comes_back(client: TestClient) -> None:
     assert 'href="/golden/hotel/1.0.0/download"' in client.get("/golden/hotel/1.0.0").text
     answer = client.get("/golden/hotel/1.0.0/download")
     assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''hotel-1.0.0.json"
@@ -72,7 +72,7 @@ def test_a_version_is_downloaded_and_is_the_same_when_it_comes_back_V_3(client: 
     assert found.documents == here.documents
 
 
-def test_a_golden_data_set_in_yaml_is_read_as_the_same_in_json_G_1(tmp_path: Path) -> None:
+def test_a_golden_data_set_in_yaml_is_read_as_the_same_in_json(tmp_path: Path) -> None:
     written = yaml_text(DATASET).encode()
     (tmp_path / "desk.yaml").write_bytes(written)
     (tmp_path / "desk.json").write_text(json.dumps(DATASET))
@@ -82,7 +82,7 @@ def test_a_golden_data_set_in_yaml_is_read_as_the_same_in_json_G_1(tmp_path: Pat
     assert read_upload(written, kind="yaml", name="desk.yaml") == wanted
 
 
-def test_the_set_that_the_guide_shows_is_evaluated_as_it_stands_V_1(client: TestClient) -> None:
+def test_the_set_that_the_guide_shows_is_evaluated_as_it_stands(client: TestClient) -> None:
     guide = (Path(__file__).parents[3] / "docs" / "service.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```yaml\n(id: my-set\n.*?)```", guide, re.DOTALL)
     answer = client.post("/v1/evaluate", content=shown, headers={"content-type": "application/yaml"})

@@ -1,4 +1,4 @@
-"""Whose quality the first page tells: production's, however much is tried beside it (V-3, O-3)."""
+"""Whose quality the first page tells: production's, however much is tried beside it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def health(page: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("retriever", "golden"), TRIED)
-def test_v3_a_try_out_changes_neither_the_headline_nor_health_nor_the_alerts(
+def test_a_try_out_changes_neither_the_headline_nor_health_nor_the_alerts(
     client: TestClient, retriever: str, golden: str
 ) -> None:
     """Somebody tried bm25 on another set: nDCG of the page fell from 0.903 to 0.699, and an alert said not to deploy."""
@@ -92,7 +92,7 @@ def test_v3_a_try_out_changes_neither_the_headline_nor_health_nor_the_alerts(
     assert "Needs attention: gate" not in page
 
 
-def test_v3_a_gate_of_production_that_fails_is_told_everywhere_without_more_than_is_known(client: TestClient) -> None:
+def test_a_gate_of_production_that_fails_is_told_everywhere_without_more_than_is_known(client: TestClient) -> None:
     add(client, "ours-1", HYBRID, "hotel-v2.0.0", 0.903, ago=50, gate="pass")
     keep(client, HYBRID, "hotel-v2.0.0")
     add(client, "ours-2", HYBRID, "hotel-v2.0.0", 0.840, ago=5, gate="fail")
@@ -103,7 +103,7 @@ def test_v3_a_gate_of_production_that_fails_is_told_everywhere_without_more_than
     assert "is worse than its baseline" not in page, "a floor may have failed, and the comparison be undecided"
 
 
-def test_v3_one_evaluation_has_no_line_over_time(client: TestClient) -> None:
+def test_one_evaluation_has_no_line_over_time(client: TestClient) -> None:
     add(client, "ours-1", HYBRID, "hotel-v2.0.0", 0.903, ago=50)
     for _ in range(3):  # the gauges of one evaluation are written down again and again
         client.app.state.service.telemetry.remember("default")  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ def test_a_run_gated_by_a_baseline_file_has_done_every_first_step(client: TestCl
     assert 'aria-current="step"' not in shown(client)
 
 
-def test_v3_without_a_baseline_the_served_search_on_its_most_evaluated_set(client: TestClient) -> None:
+def test_without_a_baseline_the_served_search_on_its_most_evaluated_set(client: TestClient) -> None:
     for n in range(2):
         add(client, f"ours-{n}", HYBRID, "hotel-v2.0.0", 0.903, ago=50 - n)
     add(client, "other", HYBRID, "clinical-v1.0.0", 0.6, ago=5)
@@ -138,7 +138,7 @@ def test_v3_without_a_baseline_the_served_search_on_its_most_evaluated_set(clien
 
 @pytest.mark.parametrize("tried", [True, False])
 @pytest.mark.parametrize("judged", [True, False])
-def test_v3_a_try_out_from_the_form_is_a_candidate_and_its_gate_is_not_productions(
+def test_a_try_out_from_the_form_is_a_candidate_and_its_gate_is_not_productions(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, tried: bool, judged: bool
 ) -> None:
     def made(*_: Any, **__: Any) -> Any:
@@ -177,7 +177,7 @@ def ended(client: TestClient, page: str) -> Any:
     raise AssertionError(job)
 
 
-def test_v3_a_flag_in_trouble_is_told_in_a_line_of_its_own_and_the_others_are_counted(client: TestClient) -> None:
+def test_a_flag_in_trouble_is_told_in_a_line_of_its_own_and_the_others_are_counted(client: TestClient) -> None:
     for name in ("fine", "well", "new"):
         change_flag(store(client), name, who="ada", now=NOW, rollout=5)
     roll_back(store(client), "new", now=NOW, who="ada", why="slow")

@@ -1,4 +1,4 @@
-"""What the page of a run says of its verdict, of baselines and of times that are not its own (B-2, V-3)."""
+"""What the page of a run says of its verdict, of baselines and of times that are not its own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def headline(client: TestClient, path: str) -> str:
     return found[1]
 
 
-def test_b2_a_run_that_was_judged_shows_the_verdict_that_is_kept_without_being_asked(client: TestClient) -> None:
+def test_a_run_that_was_judged_shows_the_verdict_that_is_kept_without_being_asked(client: TestClient) -> None:
     first = recorded(client)
     keep(client, first)
     found = client.post("/v1/gate", json={"run": first, "baseline": "production"}).json()
@@ -71,7 +71,7 @@ def test_b2_a_run_that_was_judged_shows_the_verdict_that_is_kept_without_being_a
     assert "Preview by" not in text_of(client, f"{path}?baseline=production")
 
 
-def test_b2_a_run_that_was_judged_elsewhere_says_so_although_its_checks_are_not_here(client: TestClient) -> None:
+def test_a_run_that_was_judged_elsewhere_says_so_although_its_checks_are_not_here(client: TestClient) -> None:
     verdict = gate(evaluation(), Policy(), baseline=baseline_of(evaluation(), version="2.0.0"))
     run_id = recorded(client, verdict=verdict)
     assert headline(client, f"/runs/{run_id}") == verdict.word.upper()
@@ -80,7 +80,7 @@ def test_b2_a_run_that_was_judged_elsewhere_says_so_although_its_checks_are_not_
     assert "Not judged" not in text
 
 
-def test_b2_a_preview_is_called_one_and_records_nothing(client: TestClient) -> None:
+def test_a_preview_is_called_one_and_records_nothing(client: TestClient) -> None:
     first = recorded(client)
     keep(client, first)
     second = recorded(client, minutes=1)
@@ -92,7 +92,7 @@ def test_b2_a_preview_is_called_one_and_records_nothing(client: TestClient) -> N
     assert headline(client, f"/runs/{second}") == "Measured"
 
 
-def test_b1_only_the_run_that_was_kept_is_the_baseline_and_another_has_the_same_answers(client: TestClient) -> None:
+def test_only_the_run_that_was_kept_is_the_baseline_and_another_has_the_same_answers(client: TestClient) -> None:
     first, second = recorded(client), recorded(client, minutes=1)
     keep(client, first)
     assert "This run is baseline production 1.0.0" in text_of(client, f"/runs/{first}")
@@ -101,7 +101,7 @@ def test_b1_only_the_run_that_was_kept_is_the_baseline_and_another_has_the_same_
     assert "Same answers as baseline production 1.0.0" in text
 
 
-def test_b1_the_page_remembers_which_run_it_kept(client: TestClient) -> None:
+def test_the_page_remembers_which_run_it_kept(client: TestClient) -> None:
     first, second = recorded(client), recorded(client, minutes=1)
     token = re.search(r'<meta name="csrf-token" content="([^"]+)"', client.get(f"/runs/{first}").text)
     assert token is not None
@@ -125,7 +125,7 @@ def test_times_of_answers_from_the_cache_are_not_told_as_this_runs(client: TestC
     assert "ringtrue_evaluation_latency_seconds{" not in metrics
 
 
-def test_g7_a_set_of_which_people_confirmed_a_part_says_how_much(client: TestClient) -> None:
+def test_a_set_of_which_people_confirmed_a_part_says_how_much(client: TestClient) -> None:
     golden = golden_set()
     some = tuple(replace(one, source="manual" if n < 19 else "synthetic") for n, one in enumerate(golden.judgments))
     golden = replace(golden, judgments=some)

@@ -1,4 +1,4 @@
-"""Tests and shadow runs as their pages tell them: no colour before a decision, questions instead of ids (S-1, S-2, V-3)."""
+"""Tests and shadow runs as their pages tell them: no colour before a decision, questions instead of ids."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def difference(client: TestClient, feature: str) -> str:
     return found[1]
 
 
-def test_s2_a_difference_has_no_colour_before_the_test_has_decided(client: TestClient) -> None:
+def test_a_difference_has_no_colour_before_the_test_has_decided(client: TestClient) -> None:
     for name, better in (("open", 0.51), ("won", 0.9), ("lost", 0.1)):
         create_test(store(client), name, now=AT, sigma=0.2, min_samples=1)
         for n in range(2 if name == "open" else 80):
@@ -58,7 +58,7 @@ def test_s2_a_difference_has_no_colour_before_the_test_has_decided(client: TestC
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_s1_a_question_of_a_golden_set_is_shown_in_words_and_leads_to_its_page(client: TestClient, kept: bool) -> None:
+def test_a_question_of_a_golden_set_is_shown_in_words_and_leads_to_its_page(client: TestClient, kept: bool) -> None:
     golden = golden_set(12)
     if kept:
         assert client.post("/v1/golden", json=record_of(golden)).status_code in (200, 201)

@@ -1,4 +1,4 @@
-"""V-3: what every page owes its reader: one name in the title, headings in order, ways that are open, words that are true."""
+"""What every page owes its reader: one name in the title, headings in order, ways that are open, words that are true."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield app
 
 
-def test_a_key_that_may_only_read_is_led_nowhere_it_may_not_go_V_4(reader: TestClient) -> None:
+def test_a_key_that_may_only_read_is_led_nowhere_it_may_not_go(reader: TestClient) -> None:
     text = reader.get("/golden").text
     ways = set(re.findall(r'<li><a href="([^"]+)"', text))
     assert "/review/agreement" in ways
@@ -96,7 +96,7 @@ def test_a_key_that_may_only_read_is_led_nowhere_it_may_not_go_V_4(reader: TestC
     assert reader.get("/review").status_code == 403
 
 
-def test_a_job_that_is_cancelled_says_at_once_that_it_stops_V_1(client: TestClient, service: Service) -> None:
+def test_a_job_that_is_cancelled_says_at_once_that_it_stops(client: TestClient, service: Service) -> None:
     begun, going = threading.Event(), threading.Event()
 
     def work(progress: JobProgress) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_a_job_that_is_cancelled_says_at_once_that_it_stops_V_1(client: TestClie
         (b'{"experiments": [{"date": "2026-03-01", "description": 3}]}', "tries.json: experiment 1, &#39;description&#39;: "),
     ],
 )
-def test_a_file_that_holds_no_experiments_is_told_so_X_1(client: TestClient, content: bytes, said: str) -> None:
+def test_a_file_that_holds_no_experiments_is_told_so(client: TestClient, content: bytes, said: str) -> None:
     form = {"csrf": token(client, "/experiments")}
     answer = client.post("/experiments/import", data=form, files={"file": ("tries.json", content)})
     assert answer.status_code == 422
@@ -138,7 +138,7 @@ def test_a_file_that_holds_no_experiments_is_told_so_X_1(client: TestClient, con
     assert "more like this" not in answer.text
 
 
-def test_the_audit_trail_speaks_one_grammar_V_4(client: TestClient, service: Service) -> None:
+def test_the_audit_trail_speaks_one_grammar(client: TestClient, service: Service) -> None:
     change_flag(service.store, "written-down", who="tester", now=service.now())
     text = client.get("/settings/audit").text
     assert ">flag set</td>" in text

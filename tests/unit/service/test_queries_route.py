@@ -1,4 +1,4 @@
-"""V-1, L-1: searches go into the log over REST, are stored when they are answered, and are found again."""
+"""Searches go into the log over REST, are stored when they are answered, and are found again."""
 
 from __future__ import annotations
 

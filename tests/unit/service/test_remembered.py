@@ -1,4 +1,4 @@
-"""V-3: figures that are slow to read are shown as they were a moment ago."""
+"""Figures that are slow to read are shown as they were a moment ago."""
 
 from __future__ import annotations
 

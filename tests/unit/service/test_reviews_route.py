@@ -1,4 +1,4 @@
-"""V-1, G-8: the review queue over REST: reviewers are blind, reserve what they judge, and publish a version of a stored set."""
+"""The review queue over REST: reviewers are blind, reserve what they judge, and publish a version of a stored set."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_publishing_keeps_a_new_version_and_says_who_did_it(keyed: tuple[TestCli
     assert client.post("/v1/reviews/publish", json={"golden": "nowhere"}, headers=writer).status_code == 404
 
 
-def test_g8_grades_that_reviewers_do_not_agree_on_are_published_only_with_a_reason(
+def test_grades_that_reviewers_do_not_agree_on_are_published_only_with_a_reason(
     keyed: tuple[TestClient, Headers], url: str
 ) -> None:
     client, key = keyed
@@ -178,7 +178,7 @@ def test_g8_grades_that_reviewers_do_not_agree_on_are_published_only_with_a_reas
     assert (entry["who"], entry["detail"]["forced"]) == ("app", "one of them was new")
 
 
-def test_g8_the_standing_says_who_settled_a_dispute(keyed: tuple[TestClient, Headers], url: str) -> None:
+def test_the_standing_says_who_settled_a_dispute(keyed: tuple[TestClient, Headers], url: str) -> None:
     client, key = keyed
     reader = key("app", ["write", "read"])
     (item,) = ok(client.post("/v1/reviews", json=pairs(1, wanted=2), headers=reader), 201)["keys"]

@@ -194,7 +194,7 @@ def _many(kind: str, *, queries: int, documents: int) -> tuple[bytes, str]:
         ("json", 201, 1_000, "the run has 201,000 documents; as JSON 200,000 are read: send it as TREC"),
     ],
 )
-def test_v4_a_run_with_more_documents_than_are_read_is_refused_at_once(
+def test_a_run_with_more_documents_than_are_read_is_refused_at_once(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str, queries: int, documents: int, says: str
 ) -> None:
     monkeypatch.setattr("ringtrue.service.evaluating.evaluate", None)  # it is never come to

@@ -1,4 +1,4 @@
-"""V-1: every example in the OpenAPI document of these routes runs."""
+"""Every example in the OpenAPI document of these routes runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-4: nothing that a browser can be made to send changes anything: tokens, hosts and origins, on every unsafe page address."""
+"""Nothing that a browser can be made to send changes anything: tokens, hosts and origins, on every unsafe page address."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unsafe(client: TestClient) -> list[tuple[str, str]]:
     ]
 
 
-def test_v4_no_page_changes_anything_without_the_token_of_its_session(app_client: TestClient) -> None:
+def test_no_page_changes_anything_without_the_token_of_its_session(app_client: TestClient) -> None:
     browser, good = signed_in(app_client)
     other = signed_in(app_client)[1]
     known = unsafe(app_client)
@@ -76,7 +76,7 @@ def test_v4_no_page_changes_anything_without_the_token_of_its_session(app_client
 @pytest.mark.parametrize(
     "headers", [{"origin": "https://elsewhere.test"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}]
 )
-def test_v4_no_address_takes_a_change_from_another_site(app_client: TestClient, headers: dict[str, str]) -> None:
+def test_no_address_takes_a_change_from_another_site(app_client: TestClient, headers: dict[str, str]) -> None:
     browser, good = signed_in(app_client)
     known = [tuple(name.split(" ")) for name in (*REST, *PAGES, *OPEN)]
     for method, path in known:
@@ -87,7 +87,7 @@ def test_v4_no_address_takes_a_change_from_another_site(app_client: TestClient, 
             assert "cross_site" in found.text or "another site" in found.text or "page of" in found.text, (method, path)
 
 
-def test_v4_no_address_answers_under_another_name(tmp_path: Path) -> None:
+def test_no_address_answers_under_another_name(tmp_path: Path) -> None:
     with serving(tmp_path) as client:
         for name in (*REST, *PAGES, *OPEN):
             method, path = name.split(" ")

@@ -1,4 +1,4 @@
-"""V-4: no path, address or hostile text in a request reaches the file system, the network or the database's nerves."""
+"""No path, address or hostile text in a request reaches the file system, the network or the database's nerves."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ HOSTILE = (
 )
 
 
-def test_v4_no_parameter_of_any_query_upsets_the_server(client: TestClient) -> None:
+def test_no_parameter_of_any_query_upsets_the_server(client: TestClient) -> None:
     document, tried = client.get("/v1/openapi.json").json(), 0
     for path, operations in document["paths"].items():
         names = [one["name"] for one in operations.get("get", {}).get("parameters", ()) if one["in"] == "query"]
@@ -128,7 +128,7 @@ def listening() -> Iterator[tuple[int, list[object]]]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_v4_no_request_makes_the_server_connect_anywhere(client: TestClient) -> None:
+def test_no_request_makes_the_server_connect_anywhere(client: TestClient) -> None:
     with listening() as (port, came):
         address = f"http://127.0.0.1:{port}/x"
         assert _reaches(port), "the trap works"

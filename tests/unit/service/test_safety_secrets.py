@@ -1,4 +1,4 @@
-"""V-4: a token is shown once, to whom it was made for, and then nowhere: no log, no error, no audit trail, no metric."""
+"""A token is shown once, to whom it was made for, and then nowhere: no log, no error, no audit trail, no metric."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def secrets_of(client: TestClient) -> tuple[str, str]:
     return token, made.json()["token"]
 
 
-def test_v4_tokens_are_in_no_log_no_answer_and_no_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_are_in_no_log_no_answer_and_no_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with serving(tmp_path, keys=True, secret=SECRET) as client:
         tokens = secrets_of(client)
@@ -56,7 +56,7 @@ def test_v4_tokens_are_in_no_log_no_answer_and_no_table(tmp_path: Path, caplog: 
     assert len(caplog.records) > 0, "something is logged at this level"
 
 
-def test_v4_a_token_in_an_idempotent_request_is_not_kept(tmp_path: Path) -> None:
+def test_a_token_in_an_idempotent_request_is_not_kept(tmp_path: Path) -> None:
     with serving(tmp_path, keys=True) as client:
         token, _ = secrets_of(client)
         headers = {"authorization": f"Bearer {token}", "idempotency-key": "twice"}
@@ -68,7 +68,7 @@ def test_v4_a_token_in_an_idempotent_request_is_not_kept(tmp_path: Path) -> None
     assert not [one for one in made if one.encode() in stored]
 
 
-def test_v4_a_server_process_prints_no_token(tmp_path: Path) -> None:
+def test_a_server_process_prints_no_token(tmp_path: Path) -> None:
     from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 

@@ -1,4 +1,4 @@
-"""E-6, V-1: ``/v1/search`` answers what an evaluation was answered, logs it before it answers, and reaches nothing else."""
+"""V-1: ``/v1/search`` answers what an evaluation was answered, logs it before it answers, and reaches nothing else."""
 
 from __future__ import annotations
 

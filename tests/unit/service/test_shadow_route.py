@@ -1,4 +1,4 @@
-"""V-1, S-1: results of a candidate that runs elsewhere come in over REST and are compared as anywhere."""
+"""Results of a candidate that runs elsewhere come in over REST and are compared as anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of the dashboard: what every page is given, what it may not hold, and the files it loads (V-3, V-4)."""
+"""The frame of the dashboard: what every page is given, what it may not hold, and the files it loads."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Read(HTMLParser):
 
 
 @pytest.mark.parametrize("path", ["/runs", "/runs/17", "/", "/queries?x=1"])
-def test_the_navigation_marks_the_section_of_the_address_V_3(path: str) -> None:
+def test_the_navigation_marks_the_section_of_the_address(path: str) -> None:
     read = Read(client(plain).get(path).text)
 
     links = [link for link in read.all("a") if link.get("href") in {section.href for section in shell.SECTIONS}]
@@ -123,7 +123,7 @@ def test_sections_have_letters_of_their_own_that_the_help_names() -> None:
     assert len(set(letters)) == len(letters) == 12
 
 
-def test_what_a_page_is_given_is_escaped_V_4() -> None:
+def test_what_a_page_is_given_is_escaped() -> None:
     text = client(plain).get("/runs").text
 
     assert NASTY not in text
@@ -132,7 +132,7 @@ def test_what_a_page_is_given_is_escaped_V_4() -> None:
 
 
 @pytest.mark.parametrize("answer", [plain, parts], ids=["plain", "parts"])
-def test_a_page_holds_nothing_that_its_policy_forbids_V_4(answer: Any) -> None:
+def test_a_page_holds_nothing_that_its_policy_forbids(answer: Any) -> None:
     read = Read(client(answer).get("/runs").text)
 
     for tag, attrs in read.tags:
@@ -145,7 +145,7 @@ def test_a_page_holds_nothing_that_its_policy_forbids_V_4(answer: Any) -> None:
             assert not str(attrs.get(name) or "").startswith(("http", "//", "javascript:"))
 
 
-def test_every_part_has_its_name_and_every_id_is_unique_V_3() -> None:
+def test_every_part_has_its_name_and_every_id_is_unique() -> None:
     read = Read(client(parts).get("/runs").text)
 
     ids = [str(attrs["id"]) for _, attrs in read.tags if "id" in attrs]
@@ -159,13 +159,13 @@ def test_every_part_has_its_name_and_every_id_is_unique_V_3() -> None:
             assert set(str(attrs.get(name) or "").split()) <= set(ids), attrs
 
 
-def test_every_state_of_a_flag_a_test_and_a_job_has_a_sign_and_a_word_V_3() -> None:
+def test_every_state_of_a_flag_a_test_and_a_job_has_a_sign_and_a_word() -> None:
     known = {*get_args(Status), *get_args(JobState)}
     assert known <= set(shell.STATES)
     assert {shell.STATES[state][0] for state in ("graduated", "rejected", "paused")} == {"good", "bad", "unsure"}
 
 
-def test_a_form_that_changes_something_carries_the_token_and_one_that_asks_does_not_V_4() -> None:
+def test_a_form_that_changes_something_carries_the_token_and_one_that_asks_does_not() -> None:
     read = Read(client(parts).get("/runs").text)
 
     tokens = [attrs["value"] for attrs in read.all("input") if attrs.get("name") == "csrf"]
@@ -236,7 +236,7 @@ def test_htmx_gets_a_fragment_unless_it_asks_for_a_whole_page(headers: dict[str,
     assert seen == [wanted]
 
 
-def test_answers_with_data_are_not_kept_by_caches_V_4() -> None:
+def test_answers_with_data_are_not_kept_by_caches() -> None:
     answer = client(plain).get("/runs")
 
     assert "no-store" in answer.headers["cache-control"]
@@ -315,7 +315,7 @@ def test_who_must_sign_in_is_led_there_and_back(
     assert answer.headers[way[0]] == way[1]
 
 
-def test_the_sign_in_page_says_what_was_wrong_and_names_no_project_V_4() -> None:
+def test_the_sign_in_page_says_what_was_wrong_and_names_no_project() -> None:
     def answer(request: Request) -> Response:
         return shell.login_page(request, '/runs?"', problem="This key is unknown.")
 
@@ -367,7 +367,7 @@ def test_a_file_without_its_version_is_asked_for_again_and_found_unchanged() -> 
      "/static/vendor", "/static/vendor/..%5c..%5cshell.py", "/static/app.js%00",
      "/static/vendor/../../templates/layout.html.jinja"],
 )  # fmt: skip
-def test_no_path_leads_out_of_the_files_V_4(path: str) -> None:
+def test_no_path_leads_out_of_the_files(path: str) -> None:
     answer = client(lambda request: Response(status_code=404)).get(path)
 
     assert answer.status_code == 404
@@ -419,7 +419,7 @@ def test_how_long_ago_something_was(gone: timedelta, words: str) -> None:
     assert f">{words}</time>" in ago(NOW - gone, NOW)
 
 
-def test_attributes_are_escaped_and_left_out_where_they_say_nothing_V_4() -> None:
+def test_attributes_are_escaped_and_left_out_where_they_say_nothing() -> None:
     made = attributes({"hx_get": '/x?"><b>', "required": True, "disabled": False, "title": None, "class_": "a"})
 
     assert made == ' hx-get="/x?&#34;&gt;&lt;b&gt;" required class="a"'

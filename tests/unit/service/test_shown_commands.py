@@ -1,4 +1,4 @@
-"""V-3: every command line that a page shows is one that the program understands."""
+"""Every command line that a page shows is one that the program understands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def understood(line: str) -> tuple[list[str], dict[str, Any]]:
     return names, made.params
 
 
-def test_the_lines_to_copy_are_whole_commands_V_3() -> None:
+def test_the_lines_to_copy_are_whole_commands() -> None:
     lines = shown(LINE)
     assert len(lines) >= 15
     for template, line in lines:
@@ -54,7 +54,7 @@ def test_the_lines_to_copy_are_whole_commands_V_3() -> None:
             assert Path(run).suffix or "/" in run, f"{template}: '{run}' is an expression; compare reads folders and files"
 
 
-def test_commands_that_a_sentence_names_are_there_V_3() -> None:
+def test_commands_that_a_sentence_names_are_there() -> None:
     names = [(template, line.split()[1:3]) for template, line in shown(NAMED)]
     assert names
     groups: Any = typer.main.get_command(app)

@@ -1,4 +1,4 @@
-"""V-2: what Prometheus reads. MetricNames, labels, isolation, and a scrape that survives whatever one part meets."""
+"""What Prometheus reads. MetricNames, labels, isolation, and a scrape that survives whatever one part meets."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def filled(store: Store, project: str = "default") -> None:
     store.add_audit(AuditEntry(timestamp(NOW), "log", "log.lost", "run", {"dropped": 4, "refused": 1}, project))
 
 
-def test_v2_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -> None:
+def test_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -> None:
     filled(store)
     telemetry = Telemetry(Settings(), store, queue=lambda: Queue(7, 100, {"default": 2, "other": 5}), now=clock)
     telemetry.durations.search("default", 0.03)
@@ -207,7 +207,7 @@ def test_a_new_version_of_the_golden_set_hides_no_fall_and_looks_like_none(
     assert only(found, "ringtrue_retrieval_recall_version_change", k="10", golden="made-v1.2.0") == change
 
 
-def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Clock) -> None:
+def test_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Clock) -> None:
     filled(lite)
     telemetry = Telemetry(Settings(), lite, queue=lambda: Queue(0, 1), now=clock)
     telemetry.durations.search("default", 0.1)
@@ -226,7 +226,7 @@ def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Cloc
     assert set(told) - set(found) == memory_only | unused
 
 
-def test_v2_the_gauge_keeps_a_name_of_its_own(lite: Store, clock: Clock) -> None:
+def test_the_gauge_keeps_a_name_of_its_own(lite: Store, clock: Clock) -> None:
     lite.add_result(result())
     settings = Settings(gauges={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"})
     body, _ = Telemetry(settings, lite, now=clock).scrape("default")
@@ -238,7 +238,7 @@ def test_v2_the_gauge_keeps_a_name_of_its_own(lite: Store, clock: Clock) -> None
     assert "ringtrue_retrieval_ndcg_at_k" in body.decode()
 
 
-def test_v2_another_prefix_renames_all(lite: Store, clock: Clock) -> None:
+def test_another_prefix_renames_all(lite: Store, clock: Clock) -> None:
     telemetry = Telemetry(Settings(prefix="shop"), lite, now=clock)
     telemetry.durations.search("default", 0.1)
     found = samples(telemetry)
@@ -275,7 +275,7 @@ def test_what_is_not_known_is_absent(lite: Store, clock: Clock) -> None:
     assert only(found, "ringtrue_review_backlog", state="pending_review") == 0
 
 
-def test_v2_the_gate_of_a_try_out_is_not_productions(lite: Store) -> None:
+def test_the_gate_of_a_try_out_is_not_productions(lite: Store) -> None:
     """A bm25 that somebody gated once must not raise the alarm about the hybrid that is served."""
     content = {"retriever": "hybrid", "golden": {"version": "hotel-v2.0.0"}}
     lite.save_baseline(StoredBaseline("production", "1.0.0", content, timestamp(NOW)))
@@ -329,7 +329,7 @@ def test_an_evaluation_that_is_old_is_still_told_where_it_is_the_newest(lite: St
     assert only(found, "ringtrue_evaluation_timestamp_seconds") == (NOW - timedelta(days=90)).timestamp()
 
 
-def test_v2_a_project_sees_nothing_of_another(store: Store, clock: Clock) -> None:
+def test_a_project_sees_nothing_of_another(store: Store, clock: Clock) -> None:
     filled(store, "alpha")
     filled(store, "beta")
     store.set_flag(Flag("secret-feature", project="beta"), who="ann", at=NOW)
@@ -348,7 +348,7 @@ def test_v2_a_project_sees_nothing_of_another(store: Store, clock: Clock) -> Non
     assert "secret" not in str(found)
 
 
-def test_v2_one_part_that_fails_takes_no_other_with_it(lite: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_part_that_fails_takes_no_other_with_it(lite: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(lite)
 
     def broken(*_: Any, **__: Any) -> Any:
@@ -369,7 +369,7 @@ def test_v2_one_part_that_fails_takes_no_other_with_it(lite: Store, clock: Clock
     assert only(samples(telemetry), "ringtrue_review_backlog", state="pending_review") == 1
 
 
-def test_v2_a_store_that_is_away_is_told_and_its_figures_are_absent(
+def test_a_store_that_is_away_is_told_and_its_figures_are_absent(
     lite: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(lite)
@@ -409,7 +409,7 @@ def test_labels_are_bounded_and_escaped(lite: Store, clock: Clock) -> None:
     assert only(found, "ringtrue_http_request_duration_seconds_count", method="other", route='/v1/"{x}"\\') == 1
 
 
-def test_v2_the_number_of_series_is_bounded_whatever_is_requested(lite: Store, clock: Clock) -> None:
+def test_the_number_of_series_is_bounded_whatever_is_requested(lite: Store, clock: Clock) -> None:
     telemetry = Telemetry(Settings(), lite, now=clock)
     for number in range(1_000):
         telemetry.durations.request(f"METHOD{number}", f"/v1/{number}", 404, 0.1, project="default")
@@ -432,7 +432,7 @@ def test_openmetrics_where_accept_asks_for_it(lite: Store, clock: Clock) -> None
     assert samples(telemetry, accept=accept) == samples(telemetry)
 
 
-def test_v2_searches_are_counted_as_they_come_into_the_log(store: Store, clock: Clock) -> None:
+def test_searches_are_counted_as_they_come_into_the_log(store: Store, clock: Clock) -> None:
     def search(name: str, ago: float) -> LoggedQuery:
         return LoggedQuery(name, "text", "shop", timestamp(clock.now - timedelta(seconds=ago)))
 
@@ -447,7 +447,7 @@ def test_v2_searches_are_counted_as_they_come_into_the_log(store: Store, clock: 
     assert only(samples(telemetry), "ringtrue_log_searches_total") == 5
 
 
-def test_v2_drops_of_other_processes_are_counted_before_the_audit_tells_of_them(lite: Store, clock: Clock) -> None:
+def test_drops_of_other_processes_are_counted_before_the_audit_tells_of_them(lite: Store, clock: Clock) -> None:
     telemetry = Telemetry(Settings(), lite, now=clock)
     assert only(samples(telemetry), "ringtrue_log_dropped_total", why="dropped") == 0
     with QueryLog(lite, project="default", queue_bytes=1) as log:
@@ -459,7 +459,7 @@ def test_v2_drops_of_other_processes_are_counted_before_the_audit_tells_of_them(
     assert only(samples(telemetry), "ringtrue_log_dropped_total", why="dropped") == 1
 
 
-def test_v2_a_scrape_reads_no_row_of_the_log_and_asks_the_store_again_only_after_a_while(
+def test_a_scrape_reads_no_row_of_the_log_and_asks_the_store_again_only_after_a_while(
     lite: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(lite)
@@ -486,7 +486,7 @@ def test_v2_a_scrape_reads_no_row_of_the_log_and_asks_the_store_again_only_after
     assert "results" not in asked
 
 
-def test_v2_an_evaluation_is_written_down_at_once_and_by_the_background(lite: Store) -> None:
+def test_an_evaluation_is_written_down_at_once_and_by_the_background(lite: Store) -> None:
     telemetry = Telemetry(Settings(history_seconds=3600), lite)
     written = threading.Event()
     real = lite.add_history

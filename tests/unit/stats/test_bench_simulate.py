@@ -1,4 +1,4 @@
-"""``benchmarks/simulate.py``: it runs, writes its tables between marks, and fails when a limit is missed (C-1)."""
+"""``benchmarks/simulate.py``: it runs, writes its tables between marks, and fails when a limit is missed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return simulate
 
 
-def test_c1_a_tiny_run_writes_its_tables_between_the_marks(
+def test_a_tiny_run_writes_its_tables_between_the_marks(
     simulate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
@@ -68,12 +68,12 @@ def limits(simulate: ModuleType, **changes: float) -> list[dict[str, Any]]:
         ({"holm": 0.066}, "any false alarm in 5 measures, holm"),
     ],
 )
-def test_c1_each_limit_is_missed_on_its_own(simulate: ModuleType, changes: dict[str, float], missed: str | None) -> None:
+def test_each_limit_is_missed_on_its_own(simulate: ModuleType, changes: dict[str, float], missed: str | None) -> None:
     found = [limit["name"] for limit in limits(simulate, **changes) if not limit["met"]]
     assert found == ([] if missed is None else [missed])
 
 
-def test_c1_a_missed_limit_ends_with_1_only_when_checked(simulate: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missed_limit_ends_with_1_only_when_checked(simulate: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     missed = [{"name": "x", "wanted": "1", "found": "2", "met": False}]
     monkeypatch.setattr(simulate, "run", lambda options: {"limits": missed})
     monkeypatch.setattr(simulate, "render", lambda report: "")
@@ -81,7 +81,7 @@ def test_c1_a_missed_limit_ends_with_1_only_when_checked(simulate: ModuleType, m
     assert simulate.main(["--check"]) == 1
 
 
-def test_c1_the_committed_tables_are_whole_and_every_limit_in_them_is_met() -> None:
+def test_the_committed_tables_are_whole_and_every_limit_in_them_is_met() -> None:
     page = (ROOT / "docs" / "statistics.md").read_text("utf-8")
     tables = page.split("<!-- bench:simulate -->")[1].split("<!-- /bench:simulate -->")[0]
     assert tables.startswith("\n`make simulate`")

@@ -1,4 +1,4 @@
-"""``benchmarks/stats.py``: it runs, and its verdicts follow from its numbers, however fast anything is (C-4)."""
+"""``benchmarks/stats.py``: it runs, and its verdicts follow from its numbers, however fast anything is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return stats
 
 
-def test_c4_a_tiny_run_ends_in_a_report(bench: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tiny_run_ends_in_a_report(bench: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     code = bench.main(["--queries", "200", "--measures", "2", "--resamples", "2000", "--repeat", "1", "--json"])
     report = json.loads(capsys.readouterr().out)
     assert code == 0  # a missed limit fails only with --check
@@ -34,7 +34,7 @@ def test_c4_a_tiny_run_ends_in_a_report(bench: ModuleType, capsys: pytest.Captur
     assert same == [True] * 3
 
 
-def test_c4_scipy_is_scaled_by_a_straight_line_with_what_it_does_once_counted_once(bench: ModuleType) -> None:
+def test_scipy_is_scaled_by_a_straight_line_with_what_it_does_once_counted_once(bench: ModuleType) -> None:
     # 0.5 s once a call and 1 ms a resample: 10 × (0.5 + 100).
     assert bench.scipy_seconds([[500, 1.0], [3000, 3.5]], 100_000, 10) == pytest.approx(1005.0)
     assert bench.scipy_seconds([[500, 1.0], [3000, 0.9]], 100_000, 10) == pytest.approx(
@@ -45,7 +45,7 @@ def test_c4_scipy_is_scaled_by_a_straight_line_with_what_it_does_once_counted_on
 @pytest.mark.parametrize(
     ("ratio", "apart", "peak", "missed"), [(25, 1, 90, 0), (19, 1, 90, 3), (25, 5, 90, 3), (25, 1, 501, 1)]
 )
-def test_c4_each_limit_is_missed_on_its_own(bench: ModuleType, ratio: float, apart: float, peak: float, missed: int) -> None:
+def test_each_limit_is_missed_on_its_own(bench: ModuleType, ratio: float, apart: float, peak: float, missed: int) -> None:
     jobs = [{"job": job, "ratio": ratio, "apart": apart, "peak_mb": peak} for job in bench.JOBS]
     assert sum(not limit["met"] for limit in bench.limits({"jobs": jobs})) == missed
 

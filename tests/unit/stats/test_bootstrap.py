@@ -162,7 +162,7 @@ def test_the_product_over_stretches_is_the_product(rows: int, queries: int, widt
     np.testing.assert_allclose(product(weights, values), expected, atol=1e-5 * math.sqrt(queries) + 1e-5)
 
 
-def test_c4_blocks_stay_small_whatever_is_asked() -> None:
+def test_blocks_stay_small_whatever_is_asked() -> None:
     for queries, width in ((10, 10), (10_000, 10), (15, 4_000), (2_000_000, 3)):
         rows = block_rows(queries, width)
         assert rows >= 1

@@ -46,7 +46,7 @@ def fed(values: list[float], plan: SequentialPlan = PLAN) -> list[ConfidenceSequ
 
 
 @pytest.mark.parametrize(("seed", "mean", "sd"), [(1, 0.0, 0.25), (2, 0.1, 0.1), (3, -0.2, 0.4)])
-def test_s2_capitals_are_those_of_the_reference(seed: int, mean: float, sd: float) -> None:
+def test_capitals_are_those_of_the_reference(seed: int, mean: float, sd: float) -> None:
     values = differences(seed, 40, mean, sd)
     last = fed(values)[-1]
     for place, candidate in enumerate(candidate_means(PLAN.delta)):
@@ -56,7 +56,7 @@ def test_s2_capitals_are_those_of_the_reference(seed: int, mean: float, sd: floa
             assert last.down[place] == pytest.approx(math.log(down[-1]), abs=1e-9)
 
 
-def test_s2_the_interval_is_what_the_reference_leaves() -> None:
+def test_the_interval_is_what_the_reference_leaves() -> None:
     plan = SequentialPlan(delta=0.2)
     values = differences(5, 60, 0.25, 0.2)
     state = fed(values, plan)[-1]
@@ -69,7 +69,7 @@ def test_s2_the_interval_is_what_the_reference_leaves() -> None:
     assert -1 < low < 0.25 < high < 1
 
 
-def test_s2_a_stake_never_depends_on_the_difference_it_is_placed_on() -> None:
+def test_a_stake_never_depends_on_the_difference_it_is_placed_on() -> None:
     """Between two differences the capital is a straight line in the second: the stake was set before."""
     start = fed(differences(6, 25))[-1]
     capitals = [np.exp(np.array(start.add(value).up) - np.array(start.up)) for value in (-0.5, 0.0, 0.5)]
@@ -77,7 +77,7 @@ def test_s2_a_stake_never_depends_on_the_difference_it_is_placed_on() -> None:
 
 
 @pytest.mark.parametrize("shape", ["gaussian", "rare losses", "coin"])
-def test_s2_the_interval_holds_the_mean_at_every_look(shape: str) -> None:
+def test_the_interval_holds_the_mean_at_every_look(shape: str) -> None:
     rng = np.random.default_rng(7)
     size = (100, 120)
     data = {
@@ -90,7 +90,7 @@ def test_s2_the_interval_holds_the_mean_at_every_look(shape: str) -> None:
     assert missed / len(data) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(data))
 
 
-def test_s2_the_ends_only_move_inwards_and_go_on_shrinking_below_delta() -> None:
+def test_the_ends_only_move_inwards_and_go_on_shrinking_below_delta() -> None:
     states = fed(differences(8, 3_000, 0.02, 0.1))
     assert all(before.low <= after.low and after.high <= before.high for before, after in pairwise(states))
     widths = [states[n - 1].high - states[n - 1].low for n in (100, 500, 3_000)]
@@ -98,7 +98,7 @@ def test_s2_the_ends_only_move_inwards_and_go_on_shrinking_below_delta() -> None
     assert widths[2] < PLAN.delta / 2
 
 
-def test_s2_all_at_once_decides_as_one_by_one() -> None:
+def test_all_at_once_decides_as_one_by_one() -> None:
     data = np.array([differences(seed, 250, (seed % 3) * 0.04) for seed in range(12)]).T
     codes, after = first_decisions(data, "confidence sequence")
     assert set(codes.tolist()) == {0, 1, 2}
@@ -109,18 +109,18 @@ def test_s2_all_at_once_decides_as_one_by_one() -> None:
         assert (("continue", "accept-treatment", "accept-control")[codes[column]], after[column]) == expected
 
 
-def test_s2_the_state_does_not_grow() -> None:
+def test_the_state_does_not_grow() -> None:
     states = fed(differences(9, 300))
     assert len({(len(state.up), len(state.down)) for state in states}) == 1
 
 
-def test_s2_before_the_first_difference_nothing_is_known() -> None:
+def test_before_the_first_difference_nothing_is_known() -> None:
     empty = ConfidenceSequence()
     assert (empty.low, empty.high, empty.evidence, empty.decision) == (-1.0, 1.0, 0.0, "continue")
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.3, 0.9])
-def test_s2_the_candidate_means_hold_0_and_delta_and_stay_inside(delta: float) -> None:
+def test_the_candidate_means_hold_0_and_delta_and_stay_inside(delta: float) -> None:
     means = candidate_means(delta)
     assert {0.0, delta, -delta} <= set(means)
     assert list(means) == sorted(set(means))
@@ -128,6 +128,6 @@ def test_s2_the_candidate_means_hold_0_and_delta_and_stay_inside(delta: float) -
 
 
 @pytest.mark.parametrize("difference", [1.01, -1.01, math.nan])
-def test_s2_differences_outside_their_range_are_refused(difference: float) -> None:
+def test_differences_outside_their_range_are_refused(difference: float) -> None:
     with pytest.raises(InputError, match="−1 to 1"):
         ConfidenceSequence().add(difference)

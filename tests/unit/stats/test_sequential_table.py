@@ -1,4 +1,4 @@
-"""``benchmarks/sequential.py`` and the table it writes into docs/sequential.md (S-2)."""
+"""``benchmarks/sequential.py`` and the table it writes into docs/sequential.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sequential(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return sequential
 
 
-def test_s2_a_missed_promise_ends_with_1_only_when_checked(sequential: ModuleType, tmp_path: Path) -> None:
+def test_a_missed_promise_ends_with_1_only_when_checked(sequential: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- bench:sequential -->\nstale\n<!-- /bench:sequential -->\nafter\n", encoding="utf-8")
     short = ["--simulations", "40", "--queries", "35"]  # too few queries for any power
@@ -38,7 +38,7 @@ def test_s2_a_missed_promise_ends_with_1_only_when_checked(sequential: ModuleTyp
     assert "**missed**" in text
 
 
-def test_s2_the_shipped_table_is_whole_and_holds_what_was_promised() -> None:
+def test_the_shipped_table_is_whole_and_holds_what_was_promised() -> None:
     page = (ROOT / "docs" / "sequential.md").read_text("utf-8")
     section = page.split("<!-- bench:sequential -->")[1].split("<!-- /bench:sequential -->")[0]
     assert section.startswith("\n`ringtrue test simulate --check`: 2,000 simulated tests")

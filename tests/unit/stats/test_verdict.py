@@ -1,4 +1,4 @@
-"""C-2: better, worse or not enough evidence, with the reason and with how many more queries would settle it."""
+"""Better, worse or not enough evidence, with the reason and with how many more queries would settle it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def only(values: object, **options: object) -> PairedVerdict:
     return verdict
 
 
-def test_c2_a_clear_gain_is_better_and_the_same_turned_is_worse() -> None:
+def test_a_clear_gain_is_better_and_the_same_turned_is_worse() -> None:
     data = rng(3).normal(0.08, 0.1, 80)
     up, down = only(data), only(-data)
     assert (up.word, down.word) == ("better", "worse")
@@ -43,7 +43,7 @@ def test_c2_a_clear_gain_is_better_and_the_same_turned_is_worse() -> None:
     assert up.warnings == ()
 
 
-def test_c2_noise_is_not_enough_evidence_and_says_what_would_be() -> None:
+def test_noise_is_not_enough_evidence_and_says_what_would_be() -> None:
     data = rng(4).normal(0.01, 0.15, 30)
     found = only(data)
     sd = float(data.std(ddof=1))
@@ -83,7 +83,7 @@ def test_differences_that_are_all_zero_are_no_evidence_and_no_number_of_queries_
     assert found.reason == "all 40 differences are 0"
 
 
-def test_c1_the_correction_is_over_all_columns_and_may_be_chosen() -> None:
+def test_the_correction_is_over_all_columns_and_may_be_chosen() -> None:
     data = rng(5).normal([0.035, 0.0, 0.0, 0.0, 0.0], 0.1, (60, 5))
     by = {
         name: compare_paired(data, rng=rng(), correction=name, resamples=20_000)  # type: ignore[arg-type]
@@ -190,7 +190,7 @@ def test_queries_without_a_value_are_not_counted() -> None:
     assert found.reason.startswith("+0.2000 on average over 3 queries")
 
 
-def test_c1_everything_is_there_for_every_column_and_seeded() -> None:
+def test_everything_is_there_for_every_column_and_seeded() -> None:
     data = rng(6).normal(0.02, 0.1, (40, 3))
     one, two = (compare_paired(data, rng=rng(9)) for _ in range(2))
     assert one == two

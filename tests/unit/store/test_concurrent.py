@@ -33,7 +33,7 @@ def _update(url: str, offset: int, results: object) -> None:
     results.put(counted)  # type: ignore[attr-defined]
 
 
-def test_two_processes_updating_one_test_lose_nothing_and_count_no_query_twice_S_2(url: str) -> None:
+def test_two_processes_updating_one_test_lose_nothing_and_count_no_query_twice(url: str) -> None:
     with Store.open(url) as store:
         store.create_test(replace(TEST, sample_count=0, sums={}))
         context = get_context("spawn")
@@ -50,7 +50,7 @@ def test_two_processes_updating_one_test_lose_nothing_and_count_no_query_twice_S
         assert store.counts()["eval_ab_counted"] == QUERIES
 
 
-def test_a_change_that_fails_counts_nothing_S_2(store: Store) -> None:
+def test_a_change_that_fails_counts_nothing(store: Store) -> None:
     store.create_test(replace(TEST, sample_count=0))
 
     def fail(_: ABTest) -> ABTest:

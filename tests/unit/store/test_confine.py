@@ -1,4 +1,4 @@
-"""Projects are closed to each other (V-4): a store of one project reads and writes nothing of another, on both databases."""
+"""Projects are closed to each other: a store of one project reads and writes nothing of another, on both databases."""
 
 from __future__ import annotations
 
@@ -158,12 +158,12 @@ def _backup(path: Path) -> Path:
     return file
 
 
-def test_every_method_of_the_store_is_asked_for_what_belongs_to_others_V_4() -> None:
+def test_every_method_of_the_store_is_asked_for_what_belongs_to_others() -> None:
     methods = {name for name, _ in inspect.getmembers(Store) if not name.startswith("_")} | {"address"}
     assert set(CALLS) | NO_ROWS == methods
 
 
-def test_a_store_of_one_project_refuses_every_call_for_another_or_for_all_V_4(store: Store, tmp_path: Path) -> None:
+def test_a_store_of_one_project_refuses_every_call_for_another_or_for_all(store: Store, tmp_path: Path) -> None:
     fill(store)
     before = contents(store)
     mine = store.only("mine")
@@ -173,19 +173,19 @@ def test_a_store_of_one_project_refuses_every_call_for_another_or_for_all_V_4(st
     assert contents(store) == before
 
 
-def test_what_is_left_out_means_the_default_project_and_is_refused_too_V_4(store: Store) -> None:
+def test_what_is_left_out_means_the_default_project_and_is_refused_too(store: Store) -> None:
     with pytest.raises(InputError, match="not for 'default'"):
         store.only("mine").queries()
 
 
-def test_one_batch_with_a_row_of_another_project_is_refused_whole_V_4(store: Store) -> None:
+def test_one_batch_with_a_row_of_another_project_is_refused_whole(store: Store) -> None:
     rows = [replace(PLAIN_QUERY, project="mine"), replace(FULL_QUERY, project="other")]
     with pytest.raises(InputError, match="not for 'other'"):
         store.only("mine").add_queries(rows)
     assert store.counts()["eval_queries"] == 0
 
 
-def test_a_change_cannot_carry_a_row_over_to_another_project_V_4(store: Store) -> None:
+def test_a_change_cannot_carry_a_row_over_to_another_project(store: Store) -> None:
     mine = store.only("mine")
     mine.add_review_items([replace(REVIEW, project="mine")])
     mine.create_test(replace(TEST, project="mine"))
@@ -205,7 +205,7 @@ def test_a_change_cannot_carry_a_row_over_to_another_project_V_4(store: Store) -
     assert mine.test("rerank", project="mine") == replace(TEST, project="mine")  # not counted either
 
 
-def test_a_store_of_one_project_does_everything_within_it_V_4(store: Store, tmp_path: Path) -> None:
+def test_a_store_of_one_project_does_everything_within_it(store: Store, tmp_path: Path) -> None:
     mine = store.only(OTHERS)
     fill(mine)
     assert answers(mine) == answers(store)
@@ -221,7 +221,7 @@ def test_a_store_of_one_project_does_everything_within_it_V_4(store: Store, tmp_
     assert mine.drop_reply(REPLY.key)
 
 
-def test_projects_with_the_same_ids_have_each_its_own_V_4(store: Store) -> None:
+def test_projects_with_the_same_ids_have_each_its_own(store: Store) -> None:
     for project in ("a", "b"):
         one = store.only(project)
         one.add_history([HistoryPoint(NOON, "recall", 0.5, project=project)])
@@ -233,7 +233,7 @@ def test_projects_with_the_same_ids_have_each_its_own_V_4(store: Store) -> None:
         assert found.content == project.encode()
 
 
-def test_a_store_of_one_project_shares_the_connections_and_closes_none_V_4(store: Store) -> None:
+def test_a_store_of_one_project_shares_the_connections_and_closes_none(store: Store) -> None:
     with store.only("mine") as mine:
         assert mine.only("mine").queries(project="mine") == []
     assert store.counts()["eval_queries"] == 0
@@ -243,12 +243,12 @@ def test_a_store_of_one_project_shares_the_connections_and_closes_none_V_4(store
 
 
 @pytest.mark.parametrize("name", ["", "*"])
-def test_no_project_is_called_all_or_nothing_V_4(store: Store, name: str) -> None:
+def test_no_project_is_called_all_or_nothing(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="name of a project"):
         store.only(name)
 
 
-def test_a_copy_of_the_file_is_not_given_to_one_project_V_4(empty: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_copy_of_the_file_is_not_given_to_one_project(empty: Callable[[str], str], tmp_path: Path) -> None:
     with Store.open(empty("sqlite")) as store, pytest.raises(InputError, match="'mine' only"):
         store.only("mine").backup(tmp_path / "all.sqlite", now=NOON)
     assert not (tmp_path / "all.sqlite").exists()
@@ -277,7 +277,7 @@ def test_a_copy_of_the_file_is_not_given_to_one_project_V_4(empty: Callable[[str
         select(text("query FROM eval_queries --")),
     ],
 )  # fmt: skip
-def test_a_statement_that_is_not_confined_to_the_project_is_not_run_V_4(empty: Callable[[str], str], statement: Any) -> None:
+def test_a_statement_that_is_not_confined_to_the_project_is_not_run(empty: Callable[[str], str], statement: Any) -> None:
     with Store.open(empty("sqlite")) as store:
         store.add_queries([FULL_QUERY])
         with pytest.raises(InputError, match="'mine' only"), store.only("mine")._writing() as connection:
@@ -299,7 +299,7 @@ COUNT = "SELECT count(*) FROM eval_queries"
 ADD = "INSERT INTO eval_queries (project, query_id, query, tool_name, created_at) VALUES ('b', 'new', 'q', 't', 'now')"
 
 
-def test_every_table_is_under_row_level_security_even_for_its_owner_V_4(filled: Store) -> None:
+def test_every_table_is_under_row_level_security_even_for_its_owner(filled: Store) -> None:
     with filled._reading() as connection:
         found = connection.exec_driver_sql(
             "SELECT relname, relrowsecurity, relforcerowsecurity, polcmd, polpermissive FROM pg_class "
@@ -313,7 +313,7 @@ def test_every_table_is_under_row_level_security_even_for_its_owner_V_4(filled: 
     assert secured == {table.name for table in TABLES if "project" in table.c}
 
 
-def test_raw_sql_on_a_connection_of_one_project_sees_that_one_only_V_4(filled: Store) -> None:
+def test_raw_sql_on_a_connection_of_one_project_sees_that_one_only(filled: Store) -> None:
     with filled.only("a")._reading() as connection:
         assert connection.exec_driver_sql("SELECT DISTINCT project FROM eval_queries").scalars().all() == ["a"]
         assert connection.exec_driver_sql(COUNT + " WHERE project = 'b'").scalar() == 0
@@ -325,14 +325,14 @@ def test_raw_sql_on_a_connection_of_one_project_sees_that_one_only_V_4(filled: S
 
 
 @pytest.mark.parametrize("statement", [ADD, "UPDATE eval_queries SET project = 'b'"])
-def test_raw_sql_cannot_write_a_row_of_another_project_V_4(filled: Store, statement: str) -> None:
+def test_raw_sql_cannot_write_a_row_of_another_project(filled: Store, statement: str) -> None:
     refused = pytest.raises(InputError, match="belongs to a project that this store is not for")
     with refused, filled.only("a")._writing() as connection:
         connection.exec_driver_sql(statement)
     assert [filled.count_queries(project=project) for project in ("a", "b")] == [1, 1]
 
 
-def test_a_connection_that_names_no_project_sees_and_writes_nothing_V_4(filled: Store) -> None:
+def test_a_connection_that_names_no_project_sees_and_writes_nothing(filled: Store) -> None:
     with psycopg.connect(_dsn(filled), autocommit=True) as connection:
         assert connection.execute(COUNT).fetchone() == (0,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -347,7 +347,7 @@ def test_a_connection_that_names_no_project_sees_and_writes_nothing_V_4(filled: 
         assert connection.execute(COUNT).fetchone() == (3,)
 
 
-def test_connections_go_from_one_project_to_another_without_a_trace_V_4(filled: Store) -> None:
+def test_connections_go_from_one_project_to_another_without_a_trace(filled: Store) -> None:
     for project in ("a", "b", "a"):  # the pool gives the same connection again
         with filled.only(project)._reading() as connection:
             assert connection.exec_driver_sql("SELECT DISTINCT project FROM eval_queries").scalars().all() == [project]
@@ -355,7 +355,7 @@ def test_connections_go_from_one_project_to_another_without_a_trace_V_4(filled: 
         assert connection.exec_driver_sql(COUNT).scalar() == 2
 
 
-def test_indexes_are_used_under_row_level_security_V_4(filled: Store) -> None:
+def test_indexes_are_used_under_row_level_security(filled: Store) -> None:
     with filled.only("a")._reading() as connection:
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
         plan = connection.exec_driver_sql(
@@ -367,7 +367,7 @@ def test_indexes_are_used_under_row_level_security_V_4(filled: Store) -> None:
     assert "Index Cond: ((project = 'a'::text) AND (created_at >= '2026'::text) AND (created_at < '2027'::text))" in said
 
 
-def test_a_role_that_may_not_create_tables_is_told_so_V_4(empty: Callable[[str], str], postgres: PostgresServer) -> None:
+def test_a_role_that_may_not_create_tables_is_told_so(empty: Callable[[str], str], postgres: PostgresServer) -> None:
     with closing(psycopg.connect(postgres.dsn(), autocommit=True)) as connection:
         name = f"guest_{secrets.token_hex(4)}"
         connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'guest'".encode())
@@ -377,7 +377,7 @@ def test_a_role_that_may_not_create_tables_is_told_so_V_4(empty: Callable[[str],
     assert "guest:guest" not in str(caught.value)
 
 
-def test_pg_dump_by_the_owner_takes_every_project_as_the_docs_say_V_4(filled: Store, fresh: Callable[[str], str]) -> None:
+def test_pg_dump_by_the_owner_takes_every_project_as_the_docs_say(filled: Store, fresh: Callable[[str], str]) -> None:
     programs = binaries()
     assert programs is not None
 

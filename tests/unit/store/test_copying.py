@@ -1,4 +1,4 @@
-"""Backup, restore and moving between databases: the same rows, all of them or none (W-1)."""
+"""Backup, restore and moving between databases: the same rows, all of them or none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def other(request: pytest.FixtureRequest, empty: Callable[[str], str]) -> str:
     return empty(request.param)
 
 
-def test_a_portable_backup_restores_on_either_database_W_1(store: Store, other: str, tmp_path: Path) -> None:
+def test_a_portable_backup_restores_on_either_database(store: Store, other: str, tmp_path: Path) -> None:
     fill(store)
     counts = store.backup(tmp_path / "b" / "store.jsonl.gz", now=NOW)
     assert counts == store.counts()
@@ -37,7 +37,7 @@ def test_a_portable_backup_restores_on_either_database_W_1(store: Store, other: 
         assert target.add_queries([replace(PLAIN_QUERY, query_id="next")]) == 1  # the numbers go on behind the restored ones
 
 
-def test_a_store_is_copied_to_either_database_and_compared_W_1(store: Store, other: str) -> None:
+def test_a_store_is_copied_to_either_database_and_compared(store: Store, other: str) -> None:
     fill(store)
     store.add_queries([replace(FULL_QUERY, query_id=f"eq_{i}", project="shop") for i in range(module.BATCH * 2 + 7)])
     with Store.open(other) as target:
@@ -52,7 +52,7 @@ def test_a_store_is_copied_to_either_database_and_compared_W_1(store: Store, oth
             target.copy_from(target)
 
 
-def test_postgresql_knows_at_once_how_much_a_store_holds_that_was_copied_to_it_W_1(
+def test_postgresql_knows_at_once_how_much_a_store_holds_that_was_copied_to_it(
     store: Store, empty: Callable[[str], str]
 ) -> None:
     store.add_queries([replace(PLAIN_QUERY, query_id=f"eq_{i}") for i in range(300)])
@@ -67,7 +67,7 @@ def _planned_for(store: Store) -> int:
         return int(connection.execute(text("SELECT reltuples FROM pg_class WHERE relname = 'eval_queries'")).scalar_one())
 
 
-def test_bytes_survive_a_backup_and_a_move_however_many_they_are_W_1(store: Store, other: str, tmp_path: Path) -> None:
+def test_bytes_survive_a_backup_and_a_move_however_many_they_are(store: Store, other: str, tmp_path: Path) -> None:
     runs = [replace(RUN, run_id=f"r{i}", content=secrets.token_bytes(100_000)) for i in range(module.FEW * 2 + 1)]
     for run in [*runs, replace(RUN, run_id="nothing", content=b"")]:
         store.save_run(run)
@@ -81,7 +81,7 @@ def test_bytes_survive_a_backup_and_a_move_however_many_they_are_W_1(store: Stor
             assert target.claim_reply(REPLY) == replace(REPLY, body=bytes(range(256)))
 
 
-def test_a_copy_that_breaks_off_leaves_nothing_W_1(store: Store, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_breaks_off_leaves_nothing(store: Store, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
     rows = module._rows
 
@@ -97,7 +97,7 @@ def test_a_copy_that_breaks_off_leaves_nothing_W_1(store: Store, other: str, mon
         assert set(target.counts().values()) == {0}
 
 
-def test_rows_that_do_not_read_back_the_same_are_refused_W_1(
+def test_rows_that_do_not_read_back_the_same_are_refused(
     store: Store, empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store)
@@ -114,7 +114,7 @@ def test_rows_that_do_not_read_back_the_same_are_refused_W_1(
         assert set(target.counts().values()) == {0}
 
 
-def test_sqlite_is_copied_while_others_write_W_1(empty: Callable[[str], str], tmp_path: Path) -> None:
+def test_sqlite_is_copied_while_others_write(empty: Callable[[str], str], tmp_path: Path) -> None:
     with Store.open(empty("sqlite")) as store:
         fill(store)
         stop = threading.Event()
@@ -143,7 +143,7 @@ def test_sqlite_is_copied_while_others_write_W_1(empty: Callable[[str], str], tm
             assert target.feedback() == EXPECTED["feedback"]
 
 
-def test_a_portable_backup_of_a_store_in_use_is_one_state_W_1(store: Store, tmp_path: Path) -> None:
+def test_a_portable_backup_of_a_store_in_use_is_one_state(store: Store, tmp_path: Path) -> None:
     stop = threading.Event()
 
     def write() -> None:
@@ -187,7 +187,7 @@ def _damaged(whole: bytes) -> dict[str, bytes]:
     }
 
 
-def test_a_damaged_or_foreign_backup_is_refused_and_leaves_nothing_W_1(empty: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_damaged_or_foreign_backup_is_refused_and_leaves_nothing(empty: Callable[[str], str], tmp_path: Path) -> None:
     with Store.open(empty("sqlite")) as store:
         fill(store)
         store.backup(tmp_path / "whole.jsonl.gz", now=NOW)
@@ -202,7 +202,7 @@ def test_a_damaged_or_foreign_backup_is_refused_and_leaves_nothing_W_1(empty: Ca
             target.restore(tmp_path / "nothing")
 
 
-def test_a_failed_restore_keeps_what_was_to_be_replaced_W_1(store: Store, tmp_path: Path) -> None:
+def test_a_failed_restore_keeps_what_was_to_be_replaced(store: Store, tmp_path: Path) -> None:
     fill(store)
     store.backup(tmp_path / "whole.jsonl.gz", now=NOW)
     before = contents(store)
@@ -212,7 +212,7 @@ def test_a_failed_restore_keeps_what_was_to_be_replaced_W_1(store: Store, tmp_pa
     assert contents(store) == before
 
 
-def test_a_backup_appears_whole_or_not_at_all_W_1(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_appears_whole_or_not_at_all(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
     good = tmp_path / "store.jsonl.gz"
     store.backup(good, now=NOW)
@@ -228,7 +228,7 @@ def test_a_backup_appears_whole_or_not_at_all_W_1(store: Store, tmp_path: Path, 
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 
-def test_a_backup_takes_the_place_of_nothing_unasked_and_never_of_the_store_W_1(store: Store, tmp_path: Path) -> None:
+def test_a_backup_takes_the_place_of_nothing_unasked_and_never_of_the_store(store: Store, tmp_path: Path) -> None:
     fill(store)
     other = tmp_path / "notes.jsonl.gz"
     other.write_text("mine")

@@ -1,4 +1,4 @@
-"""The log as somebody looks through it (V-3), on both databases."""
+"""The log as somebody looks through it, on both databases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _ids(store: Store, **asked: object) -> list[int]:
     return [int(query.query_id[3:]) for query in store.newest_queries(**asked)]  # type: ignore[arg-type]
 
 
-def test_the_newest_searches_come_first_and_in_pages_V_3(log: Store) -> None:
+def test_the_newest_searches_come_first_and_in_pages(log: Store) -> None:
     assert log.newest_queries(limit=2) == _log()[:-3:-1]
     pages, before = [], None
     while page := log.newest_queries(limit=5, before=before):
@@ -62,7 +62,7 @@ def test_the_newest_searches_come_first_and_in_pages_V_3(log: Store) -> None:
         log.newest_queries(before=("gone", "eq_03"))
 
 
-def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency_V_3(log: Store) -> None:
+def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency(log: Store) -> None:
     assert _ids(log, text="CHECK") == [9, 6, 3, 0]
     assert _ids(log, text="0%") == [10, 7, 4, 1]
     assert _ids(log, text="i_f") == [11, 8, 5, 2]
@@ -76,18 +76,18 @@ def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency_V_3
 
 
 @pytest.mark.parametrize("text", ["früh", "FRÜH", "Früh anreisen", "élève", "ÉLÈVE", "Élève", "%ü"])
-def test_letters_beyond_ascii_are_found_in_upper_and_lower_case_V_3(log: Store, text: str) -> None:
+def test_letters_beyond_ascii_are_found_in_upper_and_lower_case(log: Store, text: str) -> None:
     log.add_queries([replace(PLAIN_QUERY, query_id="eq_50", query="Früh ANREISEN, 9%Ü, Élève")])
     assert _ids(log, text=text) == [50]
 
 
-def test_searches_are_counted_V_3(log: Store) -> None:
+def test_searches_are_counted(log: Store) -> None:
     assert (log.count_queries(), log.count_queries(project="shop"), log.count_queries(project="other")) == (12, 12, 0)
     assert log.count_queries(since="2026-03-01T12:10:00Z", until="2026-03-01T12:30:00Z") == 4
     assert (log.tools(), log.tools(project="shop"), log.tools(project="other")) == (["cli", "mcp"], ["shop"], [])
 
 
-def test_the_volume_of_the_log_by_minute_hour_and_day_V_3(log: Store) -> None:
+def test_the_volume_of_the_log_by_minute_hour_and_day(log: Store) -> None:
     log.add_queries([replace(PLAIN_QUERY, query_id="next", created_at="2026-03-02T23:59:59.999999Z", result_ids=("d",))])
     whole = {"since": "2026-03-01", "until": "2026-03-03"}
     last = LogStep("2026-03-02T00:00:00.000000Z", 1, 0, 0, None, None)
@@ -105,7 +105,7 @@ def test_the_volume_of_the_log_by_minute_hour_and_day_V_3(log: Store) -> None:
     assert [bucket.searches for bucket in minutes] == [2, 2, 2, 2, 2, 2, 1]
 
 
-def test_the_first_and_the_last_step_are_counted_as_far_as_they_were_asked_for_V_3(log: Store) -> None:
+def test_the_first_and_the_last_step_are_counted_as_far_as_they_were_asked_for(log: Store) -> None:
     found = log.log_volume(since="2026-03-01T12:10:00Z", until="2026-03-01T12:30:00Z", step="hour")
     assert [(bucket.at, bucket.searches) for bucket in found] == [("2026-03-01T12:00:00.000000Z", 4)]
     assert log.log_volume(since="2026-03-02", until="2026-03-01", step="hour") == []
@@ -113,14 +113,14 @@ def test_the_first_and_the_last_step_are_counted_as_far_as_they_were_asked_for_V
     assert log.log_volume(since="9999-12-31T23:00:00Z", until="9999-12-31T23:59:59Z", step="day") == []
 
 
-def test_steps_that_are_none_or_too_many_are_refused_V_3(store: Store) -> None:
+def test_steps_that_are_none_or_too_many_are_refused(store: Store) -> None:
     with pytest.raises(InputError, match=r"cannot count by 'hours'; write .*hour"):
         store.log_volume(since="2026-03-01", until="2026-03-02", step="hours")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="longer steps"):
         store.log_volume(since="2020-03-01", until="2026-03-02", step="minute")
 
 
-def test_counting_on_sqlite_reads_the_index_alone_V_3(empty: Callable[[str], str]) -> None:
+def test_counting_on_sqlite_reads_the_index_alone(empty: Callable[[str], str]) -> None:
     """A hundred thousand searches are counted fast because their rows, which are long, are not read."""
     asked: list[tuple[str, object]] = []
     with Store.open(empty("sqlite")) as store:

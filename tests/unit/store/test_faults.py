@@ -193,7 +193,7 @@ def test_every_error_of_the_store_is_one_of_ringtrues(store: Store) -> None:
         store.queries(after="nowhere")
 
 
-def test_l3_a_store_in_the_project_s_own_folder_is_kept_out_of_git(tmp_path: Path) -> None:
+def test_a_store_in_the_project_s_own_folder_is_kept_out_of_git(tmp_path: Path) -> None:
     Store.open(tmp_path / ".ringtrue" / "store.sqlite").close()
     assert (tmp_path / ".ringtrue" / ".gitignore").read_text() == "*\n"
     Store.open(tmp_path / "other" / ".ringtrue" / "demo" / "store.sqlite").close()

@@ -1,4 +1,4 @@
-"""Forgetting a user: in every table and in the archives (L-3)."""
+"""Forgetting a user: in every table and in the archives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _two_users(store: Store) -> None:
         store.add_rating(f"k {user}", "ann", 2, NOW)
 
 
-def test_everything_of_a_user_goes_and_nothing_of_another_L_3(store: Store) -> None:
+def test_everything_of_a_user_goes_and_nothing_of_another(store: Store) -> None:
     _two_users(store)
     store.create_test(TEST)
     store.update_test("rerank", "q u1", lambda test: test)
@@ -50,7 +50,7 @@ def test_everything_of_a_user_goes_and_nothing_of_another_L_3(store: Store) -> N
     assert store.delete_user("u1", project="default") == 0
 
 
-def test_jobs_and_replies_that_tell_of_a_user_go_with_the_user_L_3(store: Store) -> None:
+def test_jobs_and_replies_that_tell_of_a_user_go_with_the_user(store: Store) -> None:
     store.add_queries([
         replace(PLAIN_QUERY, query_id="q1", query="My own trouble", user_id="u1"),
         replace(PLAIN_QUERY, query_id="q2", query="breakfast", user_id="u1"),
@@ -88,7 +88,7 @@ def _everything(store: Store) -> str:
         return str([connection.execute(select(table)).all() for table in TABLES])
 
 
-def test_no_derived_judgment_or_review_keeps_words_that_only_the_user_searched_for_L_3(store: Store) -> None:
+def test_no_derived_judgment_or_review_keeps_words_that_only_the_user_searched_for(store: Store) -> None:
     asked = {"q1": ("u1", "My  rash"), "q2": ("u1", "Wifi"), "q3": ("u2", "wifi")}
     store.add_queries([replace(PLAIN_QUERY, query_id=name, user_id=user, query=text) for name, (user, text) in asked.items()])
     # All stand under searches of others: an older one, which is in the log no more, had the same words.
@@ -104,7 +104,7 @@ def test_no_derived_judgment_or_review_keeps_words_that_only_the_user_searched_f
     assert not {"rash", "Wifi"} & set(re.findall(r"\w+", found))
 
 
-def test_judgments_of_people_and_of_others_under_the_users_search_stay_under_anothers_F_4(store: Store) -> None:
+def test_judgments_of_people_and_of_others_under_the_users_search_stay_under_anothers(store: Store) -> None:
     asked = {"q1": ("u1", "Late checkout?"), "q2": ("u2", "late checkout"), "q3": ("u3", "late checkout"), "q4": ("u1", "mine")}
     store.add_queries(
         [
@@ -146,7 +146,7 @@ def test_judgments_of_people_and_of_others_under_the_users_search_stay_under_ano
     assert "Late" not in _everything(store)
 
 
-def test_a_mark_of_a_deleted_user_stays_and_names_nobody_L_3(store: Store) -> None:
+def test_a_mark_of_a_deleted_user_stays_and_names_nobody(store: Store) -> None:
     store.add_queries([replace(PLAIN_QUERY, query_id="q1", user_id="ada@example.org", query="my words")])
     for at in ("2026-06-01", "2026-06-02"):
         store.delete_user("ada@example.org", now=at)
@@ -156,7 +156,7 @@ def test_a_mark_of_a_deleted_user_stays_and_names_nobody_L_3(store: Store) -> No
     assert "ada" not in _everything(store)
 
 
-def test_counting_what_would_go_changes_nothing_L_3(store: Store, tmp_path: Path) -> None:
+def test_counting_what_would_go_changes_nothing(store: Store, tmp_path: Path) -> None:
     archive = _archived(store, tmp_path)
     before, written = _everything(store), archive.read_bytes()
     found = store.user_rows("u1")
@@ -165,7 +165,7 @@ def test_counting_what_would_go_changes_nothing_L_3(store: Store, tmp_path: Path
     assert store.delete_user("u1") == sum(found.values())
 
 
-def test_words_in_the_audit_trail_of_a_refresh_go_too_L_3(store: Store) -> None:
+def test_words_in_the_audit_trail_of_a_refresh_go_too(store: Store) -> None:
     store.add_queries([replace(PLAIN_QUERY, query_id="q1", user_id="u1", query="My rash")])
     store.add_queries([replace(PLAIN_QUERY, query_id="q2", user_id="u1", query="running")])
     store.add_queries([replace(PLAIN_QUERY, query_id="q3", user_id="u2", query="wifi")])
@@ -188,7 +188,7 @@ def test_words_in_the_audit_trail_of_a_refresh_go_too_L_3(store: Store) -> None:
     assert not {"rash", "skin"} & set(re.findall(r"\w+", _everything(store)))
 
 
-def test_what_a_golden_set_asks_is_not_a_users_alone_L_3(store: Store) -> None:
+def test_what_a_golden_set_asks_is_not_a_users_alone(store: Store) -> None:
     asked = {"q1": "is there a pool", "q2": "my own words"}
     store.add_queries([replace(PLAIN_QUERY, query_id=name, user_id="u1", query=text) for name, text in asked.items()])
     for text, origin in (("is there a pool", {"golden": "hotel"}), ("my own words", {"refresh": 'p "golden": 1'})):
@@ -199,7 +199,7 @@ def test_what_a_golden_set_asks_is_not_a_users_alone_L_3(store: Store) -> None:
     assert [judgment.metadata["query"] for judgment in store.judgments()] == ["is there a pool"]
 
 
-def test_what_was_learned_from_a_user_goes_too_L_3(store: Store) -> None:
+def test_what_was_learned_from_a_user_goes_too(store: Store) -> None:
     _two_users(store)
     for user in ("u1", "u2"):
         detail = {"phrase": f"rash of {user}", "query_id": f"q {user}", "event_id": "e"}
@@ -222,7 +222,7 @@ def _archived(store: Store, folder: Path) -> Path:
     return pruned.archives[0]
 
 
-def test_archives_are_rewritten_and_what_hangs_on_archived_queries_goes_too_L_3(store: Store, tmp_path: Path) -> None:
+def test_archives_are_rewritten_and_what_hangs_on_archived_queries_goes_too(store: Store, tmp_path: Path) -> None:
     archive = _archived(store, tmp_path)
     assert store.delete_user("u1", project="default") == 4  # two archived queries, one judgment, one event
     assert [query.user_id for query in archived_queries(archive)] == ["u2", "u2"]
@@ -233,7 +233,7 @@ def test_archives_are_rewritten_and_what_hangs_on_archived_queries_goes_too_L_3(
     assert archive.read_bytes() == untouched
 
 
-def test_archives_that_cannot_be_reached_are_named_L_3(store: Store, tmp_path: Path) -> None:
+def test_archives_that_cannot_be_reached_are_named(store: Store, tmp_path: Path) -> None:
     archive = _archived(store, tmp_path / "archive")
     store.add_queries([replace(FULL_QUERY, query_id="new", user_id="u1")])
     away = archive.rename(tmp_path / "away.jsonl.gz")

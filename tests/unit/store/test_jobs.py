@@ -1,4 +1,4 @@
-"""Jobs, and replies to writes that may be sent again (V-1), on both databases."""
+"""Jobs, and replies to writes that may be sent again, on both databases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _jobs() -> list[StoredJob]:
     ]
 
 
-def test_a_job_is_kept_changed_and_found_V_1(store: Store) -> None:
+def test_a_job_is_kept_changed_and_found(store: Store) -> None:
     queued = replace(JOB, state="queued", done=0, total=None, result=None, error=None)
     store.add_job(queued)
     assert store.job("job_1") == queued
@@ -37,7 +37,7 @@ def test_a_job_is_kept_changed_and_found_V_1(store: Store) -> None:
         store.save_job(replace(JOB, state="lost"))  # type: ignore[arg-type]
 
 
-def test_jobs_come_in_pages_the_newest_first_V_1(store: Store) -> None:
+def test_jobs_come_in_pages_the_newest_first(store: Store) -> None:
     for job in _jobs():
         store.add_job(job)
     assert [job.job_id for job in store.jobs()] == ["j4", "j3", "j2", "j1", "j0"]
@@ -54,7 +54,7 @@ def test_jobs_come_in_pages_the_newest_first_V_1(store: Store) -> None:
         store.jobs(before="j1", project="shop")
 
 
-def test_what_was_under_way_is_interrupted_in_every_project_V_1(store: Store) -> None:
+def test_what_was_under_way_is_interrupted_in_every_project(store: Store) -> None:
     for job in [*_jobs(), replace(JOB, state="running", project="shop")]:
         store.add_job(job)
     assert store.interrupt_jobs(now=LATER) == 4
@@ -65,7 +65,7 @@ def test_what_was_under_way_is_interrupted_in_every_project_V_1(store: Store) ->
     assert store.interrupt_jobs(now=LATER) == 0
 
 
-def test_the_key_of_a_write_is_claimed_once_then_answered_V_1(store: Store) -> None:
+def test_the_key_of_a_write_is_claimed_once_then_answered(store: Store) -> None:
     claim = replace(REPLY, status=None, body=b"")
     assert store.claim_reply(claim) is None
     assert store.claim_reply(replace(claim, fingerprint="another")) == claim  # under way, and for whom
@@ -76,7 +76,7 @@ def test_the_key_of_a_write_is_claimed_once_then_answered_V_1(store: Store) -> N
     assert store.claim_reply(claim) is None
 
 
-def test_of_many_who_claim_a_key_at_once_one_gets_it_V_1(store: Store) -> None:
+def test_of_many_who_claim_a_key_at_once_one_gets_it(store: Store) -> None:
     claims = [replace(REPLY, fingerprint=f"f{i}", status=None) for i in range(8)]
     with ThreadPoolExecutor(8) as pool:
         found: list[Reply | None] = list(pool.map(store.claim_reply, claims))
@@ -89,7 +89,7 @@ def _results() -> list[StoredResult]:
     return [replace(RESULT, run_id=f"r{i}", created_at=f"2026-03-0{1 + i // 2}T00:00:00.000000Z") for i in range(5)]
 
 
-def test_results_come_in_pages_and_one_by_one_V_1(store: Store) -> None:
+def test_results_come_in_pages_and_one_by_one(store: Store) -> None:
     for result in _results():
         store.add_result(result)
     assert [result.run_id for result in store.results(limit=2)] == ["r4", "r3"]

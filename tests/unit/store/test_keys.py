@@ -1,4 +1,4 @@
-"""Keys to the service: only hashes are stored, and a key opens nothing once it ended (V-4)."""
+"""Keys to the service: only hashes are stored, and a key opens nothing once it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from store_contents import KEY, LATER, NOON, TOKEN
 SOON, MUCH_LATER = "2026-03-01T12:00:30Z", "2026-03-02T12:00:00.000000Z"
 
 
-def test_only_the_hash_of_a_token_is_stored_V_4(store: Store) -> None:
+def test_only_the_hash_of_a_token_is_stored(store: Store) -> None:
     key, token = store.create_key("dashboard", ["read"], now=NOON)
     assert token.startswith("rt_")
     assert len(token) == 3 + 43  # 256 bits
@@ -29,7 +29,7 @@ def test_only_the_hash_of_a_token_is_stored_V_4(store: Store) -> None:
     assert store.create_key("dashboard", ["read"], now=NOON)[1] != token
 
 
-def test_a_token_opens_what_its_key_says_V_4(store: Store) -> None:
+def test_a_token_opens_what_its_key_says(store: Store) -> None:
     key, token = store.create_key("ci", ["read", "write"], now=NOON, project="shop")
     assert store.verify_key(token, now=NOON) == replace(key, last_used_at=NOON)
     assert [key.allows(scope) for scope in ("read", "write", "review", "admin")] == [True, True, False, False]
@@ -40,7 +40,7 @@ def test_a_token_opens_what_its_key_says_V_4(store: Store) -> None:
     assert (store.keys(), [one.name for one in store.keys(project="shop")]) == ([], ["ci"])
 
 
-def test_an_expired_or_revoked_key_opens_nothing_V_4(store: Store) -> None:
+def test_an_expired_or_revoked_key_opens_nothing(store: Store) -> None:
     _, short = store.create_key("short", ["read"], now=NOON, expires_at=LATER)
     assert store.verify_key(short, now=NOON) is not None
     assert store.verify_key(short, now=LATER) is None
@@ -51,7 +51,7 @@ def test_an_expired_or_revoked_key_opens_nothing_V_4(store: Store) -> None:
     assert store.keys()[1].revoked_at == LATER
 
 
-def test_the_last_use_is_noted_once_a_minute_V_4(store: Store) -> None:
+def test_the_last_use_is_noted_once_a_minute(store: Store) -> None:
     _, token = store.create_key("dashboard", ["read"], now=NOON)
     assert store.keys()[0].last_used_at is None
     for now, noted in ((NOON, NOON), (SOON, NOON), (MUCH_LATER, MUCH_LATER)):
@@ -68,14 +68,14 @@ def test_the_last_use_is_noted_once_a_minute_V_4(store: Store) -> None:
         ({"expires_at": NOON}, "later"),
     ],
 )
-def test_a_key_that_could_open_nothing_is_refused_V_4(store: Store, changed: dict[str, Any], says: str) -> None:
+def test_a_key_that_could_open_nothing_is_refused(store: Store, changed: dict[str, Any], says: str) -> None:
     given: dict[str, Any] = {"name": "ci", "scopes": ["read"], **changed}
     with pytest.raises(InputError, match=says):
         store.create_key(given.pop("name"), given.pop("scopes"), now=LATER, **given)
     assert store.keys() == []
 
 
-def test_no_two_keys_share_an_id_or_a_token_V_4(store: Store) -> None:
+def test_no_two_keys_share_an_id_or_a_token(store: Store) -> None:
     store.add_key(KEY, TOKEN)
     for key, token in ((KEY, "rt_other"), (replace(KEY, key_id="key_2", project="shop"), TOKEN)):
         with pytest.raises(InputError, match="already") as caught:

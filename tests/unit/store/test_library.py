@@ -1,4 +1,4 @@
-"""Golden sets, baselines, experiments and runs in the store, on both databases (O-1)."""
+"""Golden sets, baselines, experiments and runs in the store, on both databases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringtrue.store import KeptVersion, Store, StoredExperiment
 from store_contents import BASELINE, EXPERIMENT, GOLDEN_SET, LATER, NOON, RUN
 
 
-def test_a_golden_set_is_found_by_name_and_version_O_1(store: Store) -> None:
+def test_a_golden_set_is_found_by_name_and_version(store: Store) -> None:
     newer = replace(GOLDEN_SET, version="1.10.0", content={"queries": []}, created_at=LATER)
     assert [store.save_golden_set(GOLDEN_SET), store.save_golden_set(newer)] == [True, True]
     assert store.golden_set("hotel") == newer  # the one saved last, though "1.10.0" sorts before "1.2.0"
@@ -27,7 +27,7 @@ def test_a_golden_set_is_found_by_name_and_version_O_1(store: Store) -> None:
     assert store.golden_sets(name="clinic") == store.golden_sets(project="shop") == []
 
 
-def test_a_version_of_a_golden_set_never_changes_O_1(store: Store) -> None:
+def test_a_version_of_a_golden_set_never_changes(store: Store) -> None:
     store.save_golden_set(GOLDEN_SET)
     turned = replace(GOLDEN_SET, content=dict(reversed(GOLDEN_SET.content.items())), created_at=LATER)
     assert store.save_golden_set(turned) is False
@@ -36,7 +36,7 @@ def test_a_version_of_a_golden_set_never_changes_O_1(store: Store) -> None:
     assert store.golden_set("hotel") == GOLDEN_SET
 
 
-def test_baselines_are_found_by_name_and_version_O_1(store: Store) -> None:
+def test_baselines_are_found_by_name_and_version(store: Store) -> None:
     newer = replace(BASELINE, version="1.1.0", content={"format": 1, "metrics": {"nDCG@10": float("nan")}}, reason="")
     assert [store.save_baseline(BASELINE), store.save_baseline(newer), store.save_baseline(newer)] == [True, True, False]
     found = store.baseline("main")
@@ -48,7 +48,7 @@ def test_baselines_are_found_by_name_and_version_O_1(store: Store) -> None:
         store.save_baseline(replace(BASELINE, reason="another"))
 
 
-def test_experiments_come_back_in_their_order_O_1(store: Store) -> None:
+def test_experiments_come_back_in_their_order(store: Store) -> None:
     second = replace(EXPERIMENT, experiment_id="exp-000", created_at=LATER)
     assert store.add_experiments(lambda taken: [EXPERIMENT, second]) == [EXPERIMENT, second]
     assert store.experiments() == [EXPERIMENT, second]
@@ -57,7 +57,7 @@ def test_experiments_come_back_in_their_order_O_1(store: Store) -> None:
     assert store.experiments(project="shop") == []
 
 
-def test_experiments_are_added_all_or_none_O_1(store: Store) -> None:
+def test_experiments_are_added_all_or_none(store: Store) -> None:
     store.add_experiments(lambda taken: [EXPERIMENT])
     with pytest.raises(InputError, match="exp-001"):
         store.add_experiments(lambda taken: [replace(EXPERIMENT, experiment_id="exp-002"), EXPERIMENT])
@@ -66,7 +66,7 @@ def test_experiments_are_added_all_or_none_O_1(store: Store) -> None:
     assert store.experiments() == [EXPERIMENT]
 
 
-def test_two_who_number_experiments_at_once_give_different_numbers_O_1(store: Store) -> None:
+def test_two_who_number_experiments_at_once_give_different_numbers(store: Store) -> None:
     def next_one(taken: Sequence[str]) -> list[StoredExperiment]:
         return [replace(EXPERIMENT, experiment_id=f"exp-{len(taken) + 1:03}")]
 
@@ -75,7 +75,7 @@ def test_two_who_number_experiments_at_once_give_different_numbers_O_1(store: St
     assert sorted(added) == [f"exp-{number:03}" for number in range(1, 13)]
 
 
-def test_a_run_of_several_megabytes_is_kept_as_it_is_and_never_changes_V_1(store: Store) -> None:
+def test_a_run_of_several_megabytes_is_kept_as_it_is_and_never_changes(store: Store) -> None:
     large = replace(RUN, content=bytes(range(256)) * 20_000)
     assert [store.save_run(large), store.save_run(replace(large, created_at=NOON))] == [True, False]
     assert store.run("r1") == large

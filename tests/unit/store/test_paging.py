@@ -1,4 +1,4 @@
-"""Long lists are read a page at a time, each from where the last one ended, on both databases (V-1)."""
+"""Long lists are read a page at a time, each from where the last one ended, on both databases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAMES = ("a", "B", "b", "Z", "é", "z-1", "z_1", "z 1", "10", "9", "日本", "a/
 """Texts that databases sort in different ways."""
 
 
-def test_judgments_go_on_behind_the_last_one_whatever_the_order_of_texts_V_1(store: Store) -> None:
+def test_judgments_go_on_behind_the_last_one_whatever_the_order_of_texts(store: Store) -> None:
     rows = [replace(JUDGMENT, query_id=query, item_id=item) for query in NAMES for item in NAMES]
     store.add_judgments(rows)
     everything = store.judgments(project=JUDGMENT.project)
@@ -28,14 +28,14 @@ def test_judgments_go_on_behind_the_last_one_whatever_the_order_of_texts_V_1(sto
     assert len(seen) > 20
 
 
-def test_judgments_of_one_annotator_are_counted_by_the_database_V_1(store: Store) -> None:
+def test_judgments_of_one_annotator_are_counted_by_the_database(store: Store) -> None:
     store.add_judgments([replace(JUDGMENT, item_id=f"d{i}", annotator="ann" if i % 3 else "bea") for i in range(30)])
     found = store.judgments(project=JUDGMENT.project, annotator="bea", limit=4)
     assert [row.annotator for row in found] == ["bea"] * 4
     assert len(store.judgments(project=JUDGMENT.project, annotator="bea")) == 10
 
 
-def test_pairs_go_on_behind_the_last_one_in_the_order_of_urgency_V_1(store: Store) -> None:
+def test_pairs_go_on_behind_the_last_one_in_the_order_of_urgency(store: Store) -> None:
     urgent = (0.1 + 0.2, 0.3, 1.0, -1.0)
     store.add_review_items(
         [
@@ -52,7 +52,7 @@ def test_pairs_go_on_behind_the_last_one_in_the_order_of_urgency_V_1(store: Stor
     assert len(seen) == len(NAMES) * 3
 
 
-def test_the_audit_trail_is_read_up_to_a_moment_V_4(store: Store) -> None:
+def test_the_audit_trail_is_read_up_to_a_moment(store: Store) -> None:
     for second in range(10):
         store.add_audit(replace(AUDIT, at=f"2026-03-01T12:00:0{second}Z"))
     found = store.audit(project=AUDIT.project, until="2026-03-01T12:00:04Z", limit=3)

@@ -1,4 +1,4 @@
-"""How long things are kept: archived first, deleted after, never more (O-2)."""
+"""How long things are kept: archived first, deleted after, never more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _ids(store: Store, project: str = "default") -> list[str]:
     return [query.query_id for query in store.queries(project=project)]
 
 
-def test_old_queries_are_archived_readable_and_only_they_are_deleted_O_2(store: Store, tmp_path: Path) -> None:
+def test_old_queries_are_archived_readable_and_only_they_are_deleted(store: Store, tmp_path: Path) -> None:
     store.add_queries(_queries())
     (pruned,) = store.prune(now=NOW, archive=tmp_path / "archive")
     assert (pruned.project, pruned.queries, len(pruned.archives)) == ("default", 2, 1)
@@ -47,7 +47,7 @@ def test_old_queries_are_archived_readable_and_only_they_are_deleted_O_2(store: 
     assert (again.queries, again.archives) == (0, ())
 
 
-def test_an_archive_is_plain_json_lines_that_other_tools_read_O_2(store: Store, tmp_path: Path) -> None:
+def test_an_archive_is_plain_json_lines_that_other_tools_read(store: Store, tmp_path: Path) -> None:
     import duckdb
 
     store.add_queries(_queries())
@@ -58,7 +58,7 @@ def test_an_archive_is_plain_json_lines_that_other_tools_read_O_2(store: Store, 
     assert found == [(2, 3)]
 
 
-def test_feedback_goes_after_90_days_shadow_runs_after_30_all_else_stays_O_2(store: Store, tmp_path: Path) -> None:
+def test_feedback_goes_after_90_days_shadow_runs_after_30_all_else_stays(store: Store, tmp_path: Path) -> None:
     ages = {"fresh": "2026-06-29T00:00:00Z", "month": "2026-05-15T00:00:00Z", "old": "2025-01-01T00:00:00Z"}
     for name, at in ages.items():
         store.add_feedback([replace(EVENT, event_id=name, created_at=at)])
@@ -73,7 +73,7 @@ def test_feedback_goes_after_90_days_shadow_runs_after_30_all_else_stays_O_2(sto
     assert (len(store.judgments()), len(store.results()), len(store.tests())) == (3, 3, 1)
 
 
-def test_history_goes_after_400_days_replies_after_2_ended_jobs_after_90_V_2(store: Store, tmp_path: Path) -> None:
+def test_history_goes_after_400_days_replies_after_2_ended_jobs_after_90(store: Store, tmp_path: Path) -> None:
     ages = {
         "fresh": "2026-06-29T00:00:00Z",
         "month": "2026-05-15T00:00:00Z",
@@ -99,7 +99,7 @@ def test_history_goes_after_400_days_replies_after_2_ended_jobs_after_90_V_2(sto
     assert store.projects() == []  # which are those of the log
 
 
-def test_the_command_says_what_of_each_goes_V_2(store: Store, url: str, tmp_path: Path, ringtrue: Callable[..., Any]) -> None:
+def test_the_command_says_what_of_each_goes(store: Store, url: str, tmp_path: Path, ringtrue: Callable[..., Any]) -> None:
     store.add_history([replace(HISTORY[0], at=f"200{i}-01-01") for i in range(3)])
     store.keep_reply(replace(REPLY, created_at="2000-01-01"))
     command = ("store", "prune", "--store", url, "--archive", str(tmp_path))
@@ -113,7 +113,7 @@ def test_the_command_says_what_of_each_goes_V_2(store: Store, url: str, tmp_path
     assert store.history("recall_at_k") == []
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing_O_2(store: Store, tmp_path: Path) -> None:
+def test_a_dry_run_says_the_same_and_changes_nothing(store: Store, tmp_path: Path) -> None:
     store.add_queries(_queries())
     store.add_feedback([replace(EVENT, created_at=OLD[1])])
     before = store.counts()
@@ -124,7 +124,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing_O_2(store: Store, tmp_path:
     assert (said.queries, said.feedback, said.shadow) == (done.queries, done.feedback, done.shadow) == (2, 1, 0)
 
 
-def test_each_project_keeps_for_as_long_as_it_says_L_3(store: Store, tmp_path: Path) -> None:
+def test_each_project_keeps_for_as_long_as_it_says(store: Store, tmp_path: Path) -> None:
     for project in ("default", "shop", "clinic"):
         store.add_queries(_queries(project))
     retention = Retention.of({"queries": 90, "projects": {"shop": {"queries": 1}, "clinic": {"queries": 10_000}}})
@@ -135,7 +135,7 @@ def test_each_project_keeps_for_as_long_as_it_says_L_3(store: Store, tmp_path: P
     assert len(store.archives(project="shop")) == 1
 
 
-def test_nothing_is_deleted_where_the_archive_cannot_be_written_O_2(store: Store, tmp_path: Path) -> None:
+def test_nothing_is_deleted_where_the_archive_cannot_be_written(store: Store, tmp_path: Path) -> None:
     store.add_queries(_queries())
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="nothing was deleted"):
@@ -143,7 +143,7 @@ def test_nothing_is_deleted_where_the_archive_cannot_be_written_O_2(store: Store
     assert len(_ids(store)) == 3
 
 
-def test_nothing_is_deleted_where_the_archive_does_not_read_back_O_2(
+def test_nothing_is_deleted_where_the_archive_does_not_read_back(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = module.replace_file
@@ -155,7 +155,7 @@ def test_nothing_is_deleted_where_the_archive_does_not_read_back_O_2(
 
 
 @pytest.mark.parametrize("written", ["nothing", "a part", "all"])
-def test_stopped_while_archiving_nothing_is_lost_or_left_behind_O_2(
+def test_stopped_while_archiving_nothing_is_lost_or_left_behind(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     folder = tmp_path / "archive"
@@ -183,7 +183,7 @@ def test_stopped_while_archiving_nothing_is_lost_or_left_behind_O_2(
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_user_is_deleted_from_an_archive_that_was_never_finished_L_3(
+def test_a_user_is_deleted_from_an_archive_that_was_never_finished(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     folder = tmp_path / "archive"
@@ -206,7 +206,7 @@ def test_a_user_is_deleted_from_an_archive_that_was_never_finished_L_3(
     assert store.counts()["archives"] == 0
 
 
-def test_a_query_deleted_while_it_is_archived_is_in_no_archive_O_2(
+def test_a_query_deleted_while_it_is_archived_is_in_no_archive(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "archive"

@@ -31,7 +31,7 @@ from store_contents import (
 )
 
 
-def test_one_of_everything_comes_back_as_it_went_in_O_1(store: Store) -> None:
+def test_one_of_everything_comes_back_as_it_went_in(store: Store) -> None:
     fill(store)
     found = contents(store)
     assert {name: found[name] for name in EXPECTED} == EXPECTED
@@ -61,7 +61,7 @@ def test_projects_do_not_see_each_other(store: Store) -> None:
     assert store.queries(project="nobody") == []
 
 
-def test_searches_are_found_by_trace_and_by_prompt_L_1(store: Store) -> None:
+def test_searches_are_found_by_trace_and_by_prompt(store: Store) -> None:
     other = replace(FULL_QUERY, query_id="eq_other", trace_id="t2")
     store.add_queries([FULL_QUERY, other, PLAIN_QUERY])
     assert store.queries(trace_id="t2") == [other]
@@ -206,7 +206,7 @@ def test_times_come_back_in_one_form_that_sorts() -> None:
 
 
 @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
-def test_a_time_that_utc_has_no_year_for_is_refused_L_1(moment: str) -> None:
+def test_a_time_that_utc_has_no_year_for_is_refused(moment: str) -> None:
     for given in (moment, datetime.fromisoformat(moment)):
         with pytest.raises(InputError, match="years 1 to 9999"):
             timestamp(given)
@@ -273,7 +273,7 @@ def test_numbers_of_numpy_are_stored_as_numbers(store: Store) -> None:
     assert store.queries()[0].stage_latency_ms == {"fusion": 0.5}
 
 
-def test_setting_a_flag_writes_down_who_when_why_and_what_it_was_S_4(store: Store) -> None:
+def test_setting_a_flag_writes_down_who_when_why_and_what_it_was(store: Store) -> None:
     store.set_flag(Flag("rerank", 1.0), who="ann", at=NOON, why="start")
     store.set_flag(Flag("rerank", 5.0), who="bo", at=LATER, why="stage 2")
     store.add_audit(AUDIT)
@@ -288,7 +288,7 @@ def test_setting_a_flag_writes_down_who_when_why_and_what_it_was_S_4(store: Stor
     assert len(store.audit()) == 3  # what was refused was not written down either
 
 
-def test_a_flag_that_another_changed_meanwhile_is_not_overwritten_S_4(store: Store) -> None:
+def test_a_flag_that_another_changed_meanwhile_is_not_overwritten(store: Store) -> None:
     seen = Flag("rerank", 1)
     assert store.set_flag(seen, who="ann", at=NOON, expected=None)
     assert not store.set_flag(Flag("rerank", 2), who="bo", at=NOON, expected=None)
@@ -299,7 +299,7 @@ def test_a_flag_that_another_changed_meanwhile_is_not_overwritten_S_4(store: Sto
     assert len(store.audit()) == 2
 
 
-def test_reviews_most_urgent_first_ratings_per_reviewer_backlog_adds_up_G_8(store: Store) -> None:
+def test_reviews_most_urgent_first_ratings_per_reviewer_backlog_adds_up(store: Store) -> None:
     items = [replace(REVIEW, item_key=f"k{i}", priority=float(i), reserved_by=None, reserved_until=None) for i in range(4)]
     store.add_review_items(items)
     assert [item.item_key for item in store.review_items(limit=2)] == ["k3", "k2"]

@@ -1,4 +1,4 @@
-"""The tables of O-1 by name, and migrations as the one truth about them (W-1)."""
+"""The tables of O-1 by name, and migrations as the one truth about them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ UNIQUE = {
 PLATFORM = {"golden_sets", "baselines", "experiments", "reviews", "ratings", "flags", "api_keys", "audit"}
 
 
-def test_columns_and_indexes_of_the_seed_are_there_by_name_O_1(store: Store) -> None:
+def test_columns_and_indexes_of_the_seed_are_there_by_name(store: Store) -> None:
     with store._reading() as connection:
         found = inspect(connection)
         assert set(SEED_COLUMNS) | PLATFORM <= set(found.get_table_names())
@@ -88,7 +88,7 @@ def test_columns_and_indexes_of_the_seed_are_there_by_name_O_1(store: Store) -> 
             assert {"project", *unique} in keys, table
 
 
-def test_every_table_has_a_project_and_an_index_that_begins_with_it_O_1(store: Store) -> None:
+def test_every_table_has_a_project_and_an_index_that_begins_with_it(store: Store) -> None:
     with store._reading() as connection:
         found = inspect(connection)
         for table in METADATA.tables:
@@ -108,7 +108,7 @@ def test_every_table_has_a_project_and_an_index_that_begins_with_it_O_1(store: S
         ("eval_ab_tests", "status", "'done'"),
     ],
 )
-def test_the_checks_of_the_seed_hold_in_the_database_itself_O_1(store: Store, table: str, column: str, bad: str) -> None:
+def test_the_checks_of_the_seed_hold_in_the_database_itself(store: Store, table: str, column: str, bad: str) -> None:
     from store_contents import fill
 
     fill(store)
@@ -190,7 +190,7 @@ def _set_version(url: str, number: str) -> None:
     engine.dispose()
 
 
-def test_another_schema_is_refused_with_the_cure_W_1(
+def test_another_schema_is_refused_with_the_cure(
     kind: str, empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = empty(kind)

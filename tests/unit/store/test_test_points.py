@@ -1,4 +1,4 @@
-"""The path of a sequential test between its bounds (S-2, V-3), on both databases."""
+"""The path of a sequential test between its bounds, on both databases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _points(store: Store) -> list[int]:
     return [point.sample_count for point in store.test_points("rerank")]
 
 
-def test_every_query_leaves_a_point_at_first_later_ever_fewer_do_V_3() -> None:
+def test_every_query_leaves_a_point_at_first_later_ever_fewer_do() -> None:
     due = [samples for samples in range(1, 100_001) if _is_due(samples)]
     assert due[:200] == list(range(1, 201))
     assert len(due) < 2_000
@@ -34,7 +34,7 @@ def test_every_query_leaves_a_point_at_first_later_ever_fewer_do_V_3() -> None:
     assert max(gaps) <= 0.01
 
 
-def test_points_are_thinned_and_the_deciding_one_is_kept_V_3(store: Store) -> None:
+def test_points_are_thinned_and_the_deciding_one_is_kept(store: Store) -> None:
     store.create_test(replace(TEST, sample_count=1_000))
     for query in range(12):
         store.update_test("rerank", f"q{query}", _counted, point=_point)
@@ -43,7 +43,7 @@ def test_points_are_thinned_and_the_deciding_one_is_kept_V_3(store: Store) -> No
     assert _points(store) == [1005, 1010, 1013]
 
 
-def test_what_counts_no_query_leaves_no_point_and_neither_does_what_fails_V_3(store: Store) -> None:
+def test_what_counts_no_query_leaves_no_point_and_neither_does_what_fails(store: Store) -> None:
     store.create_test(TEST)
     store.update_test("rerank", "status", lambda test: replace(test, status="paused"))
     store.update_test("rerank", "silent", _counted, point=lambda test: None)
@@ -58,7 +58,7 @@ def test_what_counts_no_query_leaves_no_point_and_neither_does_what_fails_V_3(st
     assert (_points(store), store.test_points("rerank", project="shop"), store.test_points("other")) == ([4], [], [])
 
 
-def test_a_test_that_begins_anew_loses_its_path_V_3(store: Store) -> None:
+def test_a_test_that_begins_anew_loses_its_path(store: Store) -> None:
     store.create_test(TEST)
     store.update_test("rerank", "q1", _counted, point=_point)
     store.update_test("rerank", "anew", lambda test: replace(test, sample_count=0, started_at=LATER))

@@ -1,4 +1,4 @@
-"""B-4: the pytest plugin, in pytest runs of its own."""
+"""The pytest plugin, in pytest runs of its own."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_skips_and_says_so(ringtrue_eval):
     assert "the test went on, but its last gate did not pass: ringtrue could not decide" in text
 
 
-def test_b4_a_test_that_swallows_the_failure_fails_all_the_same(project) -> None:
+def test_a_test_that_swallows_the_failure_fails_all_the_same(project) -> None:
     code, text = project.run(
         """
 @pytest.mark.ringtrue(**MARK)
@@ -202,7 +202,7 @@ def test_the_last_one_counts(ringtrue_eval):
     assert text.count("its last gate did not pass: ringtrue could not decide") >= 1
 
 
-def test_b4_a_mark_with_too_many_arguments_is_refused(project) -> None:
+def test_a_mark_with_too_many_arguments_is_refused(project) -> None:
     code, text = project.run(
         """
 @pytest.mark.ringtrue("golden/hotel.yaml", {"R@5": 0.99}, floors={"R@5": 0.1}, latency={}, allow=["depth"])
@@ -214,7 +214,7 @@ def test_good(ringtrue_eval):
     assert "and was given {'R@5': 0.99} besides; write it like floors=" in text
 
 
-def test_g4_looks_at_the_held_out_part_are_counted_beside_the_set(project) -> None:
+def test_looks_at_the_held_out_part_are_counted_beside_the_set(project) -> None:
     from ringtrue.golden import load, read_looks, save, split
 
     whole = load("hotel")

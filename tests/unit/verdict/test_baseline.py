@@ -1,4 +1,4 @@
-"""B-1: the baseline's file, what an update moves and what it refuses."""
+"""The baseline's file, what an update moves and what it refuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_b1_everything_about_a_baseline_survives_its_file(file) -> None:
+def test_everything_about_a_baseline_survives_its_file(file) -> None:
     made, found = baseline_of(evaluation(), version="1.2.0", reason="cheaper"), read_baseline(file)
     for name in made.__dataclass_fields__:
         assert getattr(found, name) == getattr(made, name), name
@@ -56,7 +56,7 @@ def test_b1_everything_about_a_baseline_survives_its_file(file) -> None:
     assert len(found.rankings["q000"]) == 10
 
 
-def test_b1_git_shows_which_query_changed(file, tmp_path) -> None:
+def test_git_shows_which_query_changed(file, tmp_path) -> None:
     lines = file.read_text().splitlines()
     record = json.loads(file.read_text())
     assert list(record)[:3] == ["format", "version", "reason"]
@@ -153,7 +153,7 @@ def test_what_is_no_baseline_at_all_is_said_to_be_none(tmp_path, text, says) -> 
         read_baseline(tmp_path / "nowhere.json")
 
 
-def test_b1_a_plain_file_of_means_is_a_baseline_without_queries(tmp_path) -> None:
+def test_a_plain_file_of_means_is_a_baseline_without_queries(tmp_path) -> None:
     path = tmp_path / "baseline-metrics.json"
     path.write_text(json.dumps(PLAIN))
     found = read_baseline(path)
@@ -187,7 +187,7 @@ def test_what_moves_names_old_new_and_what_came_or_went() -> None:
     assert not has_moved(movements(old, slower))
 
 
-def test_b1_an_equal_or_better_run_meets_no_objection_even_below_the_floors() -> None:
+def test_an_equal_or_better_run_meets_no_objection_even_below_the_floors() -> None:
     golden = golden_set()
     weak = evaluation(golden, answers(golden, skill=0.2))
     better = evaluation(golden, answers(golden, skill=0.5))
@@ -196,7 +196,7 @@ def test_b1_an_equal_or_better_run_meets_no_objection_even_below_the_floors() ->
     assert objections(better, baseline_of(weak), Policy(latency_increase=math.inf)) == ()
 
 
-def test_b1_a_worse_run_is_objected_to_measure_by_measure() -> None:
+def test_a_worse_run_is_objected_to_measure_by_measure() -> None:
     golden = golden_set()
     good = evaluation(golden, answers(golden, skill=0.9))
     worse = evaluation(golden, answers(golden, skill=0.8))
@@ -204,7 +204,7 @@ def test_b1_a_worse_run_is_objected_to_measure_by_measure() -> None:
     assert any(text.startswith("R@5 is worse than in baseline 1.0.0: 0.") for text in found)
 
 
-def test_b1_failed_and_missing_queries_are_objections() -> None:
+def test_failed_and_missing_queries_are_objections() -> None:
     golden = golden_set()
     rankings = answers(golden)
     failed = [replace(one, hits=(), error="timed out") if one.query_id == "q004" else one for one in rankings]
@@ -276,7 +276,7 @@ def test_gate_and_update_compare_the_answered_queries_and_say_so() -> None:
     assert any(note.startswith("compared over 59 of the 60 queries of baseline 1.0.0") for note in verdict.notes)
 
 
-def test_b1_a_baseline_and_its_json_object_say_the_same(file) -> None:
+def test_a_baseline_and_its_json_object_say_the_same(file) -> None:
     baseline = read_baseline(file)
     record = baseline_record(baseline)
     assert json.loads(file.read_text()) == record
@@ -284,7 +284,7 @@ def test_b1_a_baseline_and_its_json_object_say_the_same(file) -> None:
     assert repr(baseline_from(record, name="shop")) == repr(baseline)  # nan is not equal to itself
 
 
-def test_b1_an_undefined_value_is_null_in_the_json_object_too() -> None:
+def test_an_undefined_value_is_null_in_the_json_object_too() -> None:
     golden = golden_set()
     without = replace(golden, judgments=tuple(one for one in golden.judgments if one.query_id != "q003"))
     record = baseline_record(baseline_of(evaluation(without)))
@@ -292,7 +292,7 @@ def test_b1_an_undefined_value_is_null_in_the_json_object_too() -> None:
     assert math.isnan(baseline_from(record, name="shop").per_query["q003"]["R@5"])
 
 
-def test_b1_a_json_object_that_is_no_baseline_is_named_by_its_sender(file) -> None:
+def test_a_json_object_that_is_no_baseline_is_named_by_its_sender(file) -> None:
     record = baseline_record(read_baseline(file))
     for wrong in ([], {}, {"format": 2}, record | {"versoin": "1"}, record | {"metrics": {"R@5": 0.123}}):
         with pytest.raises(InputError, match=r"^shop"):

@@ -1,4 +1,4 @@
-"""C-1, C-2: two or more runs over the same queries, compared honestly."""
+"""Two or more runs over the same queries, compared honestly."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def scored(
     return ScoredRun(name, Scores(measures, queries, values, Counted(len(queries)), judged, facts=facts or {}), **rest)
 
 
-def test_c2_a_clearly_better_run_is_better_and_the_other_way_round_worse(weak: Evaluation, strong: Evaluation) -> None:
+def test_a_clearly_better_run_is_better_and_the_other_way_round_worse(weak: Evaluation, strong: Evaluation) -> None:
     up, down = compare(weak, strong, **FAST), compare(strong, weak, **FAST)
     assert (up.verdict, down.verdict) == ("better", "worse")
     assert (up.a, up.b, up.primary) == ("weak", "strong", "nDCG@10")
@@ -74,7 +74,7 @@ def test_c2_a_clearly_better_run_is_better_and_the_other_way_round_worse(weak: E
     assert main.more_queries == 0
 
 
-def test_c1_every_number_is_that_of_the_paired_values(weak: Evaluation, strong: Evaluation) -> None:
+def test_every_number_is_that_of_the_paired_values(weak: Evaluation, strong: Evaluation) -> None:
     found = compare(weak, strong, **FAST)
     assert list(found.measures) == [str(measure) for measure in weak.scores.measures]
     for name, one in found.measures.items():
@@ -89,7 +89,7 @@ def test_c1_every_number_is_that_of_the_paired_values(weak: Evaluation, strong: 
         assert one.low <= one.bca[0] <= one.diff <= one.bca[1] <= one.high
 
 
-def test_c1_the_correction_is_over_all_measures(weak: Evaluation, strong: Evaluation) -> None:
+def test_the_correction_is_over_all_measures(weak: Evaluation, strong: Evaluation) -> None:
     by_holm, plain = (compare(weak, strong, correction=name, **FAST).measures for name in ("holm", "none"))
     p = [one.p for one in by_holm.values()]
     assert [one.p_adjusted for one in by_holm.values()] == pytest.approx(corrected_p(np.array(p), "holm")[0].tolist())
@@ -139,7 +139,7 @@ def test_a_comparison_fits_on_a_screen(weak: Evaluation, strong: Evaluation) -> 
     assert len(repr(found.measures["nDCG@10"])) < 1_500
 
 
-def test_c1_several_systems_are_corrected_together(weak: Evaluation, strong: Evaluation) -> None:
+def test_several_systems_are_corrected_together(weak: Evaluation, strong: Evaluation) -> None:
     middle = run("middle", 0.6, 3)
     found = compare_all([weak, middle, strong], ComparisonOptions(measures=["nDCG@10", "RR"], **FAST))
     assert [(one.a, one.b) for one in found] == [("weak", "middle"), ("weak", "strong")]
@@ -189,7 +189,7 @@ def test_trap_22_one_query_decides_nothing_and_no_percentage_is_given() -> None:
     assert all(math.isnan(value) for value in (main.p, main.p_adjusted, main.low, main.high, main.prob_better, main.detectable))
 
 
-def test_c1_few_queries_say_so_with_the_smallest_difference_they_can_find(weak: Evaluation) -> None:
+def test_few_queries_say_so_with_the_smallest_difference_they_can_find(weak: Evaluation) -> None:
     rng = np.random.default_rng(4)
     old = rng.random(15)
     found = compare(scored("old", {"RR": old}), scored("new", {"RR": old + rng.normal(0.01, 0.15, 15)}), **FAST)
@@ -311,7 +311,7 @@ def test_what_else_may_explain_a_difference_is_noted(weak: Evaluation, strong: E
 # ── latency and slices ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_c1_latency_is_compared_over_the_same_queries_on_the_same_machine(weak: Evaluation) -> None:
+def test_latency_is_compared_over_the_same_queries_on_the_same_machine(weak: Evaluation) -> None:
     slow = run("slow", 0.5, 1, latency=60.0)
     found = compare(weak, slow, **FAST).latency
     assert found is not None
@@ -350,7 +350,7 @@ def by_kind(sizes: Mapping[str, int], gain: Mapping[str, float]) -> tuple[Scored
     return scored("old", old, facts), scored("new", new, facts)
 
 
-def test_c1_slices_are_compared_per_value_and_corrected_within_their_field() -> None:
+def test_slices_are_compared_per_value_and_corrected_within_their_field() -> None:
     old, new = by_kind({"long": 30, "short": 40}, {"long": 0.2, "short": -0.2})
     found = compare(old, new, slices=["kind"], **FAST)
     parts = found.slices["kind"]
@@ -366,7 +366,7 @@ def test_c1_slices_are_compared_per_value_and_corrected_within_their_field() -> 
     assert long.warnings == ("with fewer than 50 queries, intervals may be too narrow if differences are strongly skewed",)
 
 
-def test_c1_a_slice_of_few_queries_is_listed_not_tested_and_costs_the_others_nothing() -> None:
+def test_a_slice_of_few_queries_is_listed_not_tested_and_costs_the_others_nothing() -> None:
     sizes = {"long": 30, "rare": SLICE_MINIMUM - 1}
     found = compare(*by_kind(sizes, {"long": 0.2, "rare": 0.9}), slices=["kind"], **FAST).slices["kind"]
     rare = found["rare"]["nDCG@10"]

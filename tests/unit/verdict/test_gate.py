@@ -1,4 +1,4 @@
-"""B-2, B-3: every rule of the gate, the queries behind a failure, and the word that follows."""
+"""Every rule of the gate, the queries behind a failure, and the word that follows."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_without_a_baseline_a_floor_can_still_fail() -> None:
     assert gate(evaluation(golden, answers(golden, skill=0.1))).exit_code == 1
 
 
-def test_b2_a_floor_that_is_missed_names_value_floor_and_the_lowest_queries_first() -> None:
+def test_a_floor_that_is_missed_names_value_floor_and_the_lowest_queries_first() -> None:
     golden = golden_set(relevant=4)
     bad = ["q007", "q011", "q020"] + [f"q0{n}" for n in range(30, 45)]
     verdict = gate(evaluation(golden, spoiled(perfect(golden), bad)))
@@ -89,13 +89,13 @@ def test_b2_a_floor_that_is_missed_names_value_floor_and_the_lowest_queries_firs
     assert found in verdict.failures
 
 
-def test_b2_numbers_that_differ_never_look_alike() -> None:
+def test_numbers_that_differ_never_look_alike() -> None:
     golden = golden_set(relevant=4)
     verdict = gate(evaluation(golden, spoiled(perfect(golden), ["q001"])), Policy(floors={"R@5": 59 / 60 + 1e-6}))
     assert check_of(verdict, "R@5", "floor").message == "R@5 below its floor: 0.983333 < 0.983334"
 
 
-def test_b2_exactly_the_floor_passes_however_it_is_rounded() -> None:
+def test_exactly_the_floor_passes_however_it_is_rounded() -> None:
     golden = golden_set(relevant=4)
     verdict = gate(evaluation(golden, spoiled(perfect(golden), ["q001"])), Policy(floors={"R@5": 59 / 60 + 1e-13}))
     assert check_of(verdict, "R@5", "floor").status == "pass"
@@ -138,7 +138,7 @@ def test_the_reachable_maximum_is_that_of_the_best_possible_answers() -> None:
     assert math.isnan(reachable(found, "FalseInject@5"))
 
 
-def test_b2_a_measure_that_was_not_scored_is_computed_from_answers_and_judgments() -> None:
+def test_a_measure_that_was_not_scored_is_computed_from_answers_and_judgments() -> None:
     golden = golden_set(relevant=4)
     weak = replace(golden, judgments=tuple(replace(one, grade=1) if one.grade == 2 else one for one in golden.judgments))
     verdict = gate(evaluation(weak, perfect(weak)), replace(ALONE, floors={"P(rel=3)@5": 0.2, "P@5": 0.8, "R@3": 0.75}))
@@ -154,7 +154,7 @@ def test_a_run_whose_answers_do_not_reproduce_its_scores_gives_no_new_ones() -> 
     assert "R@3 was not scored, and the run's answers do not reproduce its nDCG@10" in verdict.checks[0].message
 
 
-def test_b2_where_lower_is_better_the_floor_is_a_ceiling() -> None:
+def test_where_lower_is_better_the_floor_is_a_ceiling() -> None:
     golden = golden_set(relevant=4)
     found = evaluation(golden, spoiled(answers(golden), ["q001"]), measures=[*DEFAULT_MEASURES, "FalseInject@5"])
     share = found.metrics["FalseInject@5"]
@@ -164,7 +164,7 @@ def test_b2_where_lower_is_better_the_floor_is_a_ceiling() -> None:
     assert gate(found, replace(ALONE, floors={"FalseInject@5": 1.0})).word == "pass"
 
 
-def test_b2_constitutional_surfacing_never_falls_below_its_floor() -> None:
+def test_constitutional_surfacing_never_falls_below_its_floor() -> None:
     golden = golden_set(relevant=4)
     tiered = replace(
         golden,
@@ -197,7 +197,7 @@ def test_a_measure_that_no_query_defines_is_undecided_not_zero() -> None:
 # ── slices ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_b2_a_slice_has_a_floor_of_its_own() -> None:
+def test_a_slice_has_a_floor_of_its_own() -> None:
     golden = golden_set(relevant=4)
     comparative = [query.query_id for query in golden.queries if query.metadata["query_type"] == "comparative"]
     found = evaluation(golden, spoiled(perfect(golden), comparative[:8]))
@@ -217,7 +217,7 @@ def test_a_slice_that_is_not_there_is_undecided_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("mode", ["relative", "statistical"])
-def test_b2_a_fall_in_one_slice_fails_where_the_whole_hides_it(mode) -> None:
+def test_a_fall_in_one_slice_fails_where_the_whole_hides_it(mode) -> None:
     golden = golden_set(300, relevant=4)
     before = answers(golden, skill=0.8)
     comparative = [query.query_id for query in golden.queries if query.metadata["query_type"] == "comparative"]
@@ -239,7 +239,7 @@ def test_b2_a_fall_in_one_slice_fails_where_the_whole_hides_it(mode) -> None:
 @pytest.mark.parametrize(
     ("share", "status"), [(0.0, "pass"), (0.02, "degraded"), (0.05, "degraded"), (0.0501, "fail"), (-0.1, "pass")]
 )
-def test_b2_a_fall_of_exactly_five_percent_passes(share, status) -> None:
+def test_a_fall_of_exactly_five_percent_passes(share, status) -> None:
     for seed in range(8):
         golden = golden_set(seed=seed)
         found = evaluation(golden, answers(golden, seed=seed))
@@ -248,7 +248,7 @@ def test_b2_a_fall_of_exactly_five_percent_passes(share, status) -> None:
         assert verdict.word == ("fail" if status == "fail" else "pass")
 
 
-def test_b2_a_fall_says_how_far_from_where_to_where_and_what_was_allowed() -> None:
+def test_a_fall_says_how_far_from_where_to_where_and_what_was_allowed() -> None:
     found = evaluation()
     now = found.metrics["R@5"]
     baseline = replace(lowered(found, 0.061), version="1.2.0")
@@ -259,7 +259,7 @@ def test_b2_a_fall_says_how_far_from_where_to_where_and_what_was_allowed() -> No
     assert "fell by 5.01 % against" in near.message
 
 
-def test_b2_a_planted_regression_names_the_guilty_queries_worst_first() -> None:
+def test_a_planted_regression_names_the_guilty_queries_worst_first() -> None:
     golden = golden_set(relevant=4)
     before = perfect(golden)
     after = [replace(one, hits=one.hits[:2]) if one.query_id == "q033" else one for one in spoiled(before, ["q040", "q005"])]
@@ -296,7 +296,7 @@ def test_where_lower_is_better_a_rise_is_the_fall() -> None:
     assert gate(clean, policy, baseline=baseline_of(noisy)).word == "pass"
 
 
-def test_b2_a_plain_baseline_is_compared_by_its_means_and_lacks_what_it_lacks() -> None:
+def test_a_plain_baseline_is_compared_by_its_means_and_lacks_what_it_lacks() -> None:
     found = evaluation()
     baseline = lowered(found, 0.1)
     baseline = replace(baseline, metrics={"R@5": baseline.metrics["R@5"]}, golden=replace(baseline.golden, content_hash=""))
@@ -318,7 +318,7 @@ def test_a_measure_that_our_own_baseline_lacks_is_undecided() -> None:
 # ── mode statistical ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_b2_statistical_mode_fails_on_a_fall_that_is_significant_and_large_enough() -> None:
+def test_statistical_mode_fails_on_a_fall_that_is_significant_and_large_enough() -> None:
     golden = golden_set(120)
     baseline = baseline_of(evaluation(golden, answers(golden, skill=0.8)))
     verdict = gate(evaluation(golden, answers(golden, skill=0.55)), STATISTICAL, baseline=baseline)
@@ -332,7 +332,7 @@ def test_b2_statistical_mode_fails_on_a_fall_that_is_significant_and_large_enoug
     assert len(check.queries) == 10
 
 
-def test_b2_a_significant_fall_smaller_than_min_effect_is_no_failure() -> None:
+def test_a_significant_fall_smaller_than_min_effect_is_no_failure() -> None:
     golden = golden_set(120)
     baseline = baseline_of(evaluation(golden, answers(golden, skill=0.8)))
     verdict = gate(evaluation(golden, answers(golden, skill=0.55)), replace(STATISTICAL, min_effect=0.5), baseline=baseline)
@@ -340,7 +340,7 @@ def test_b2_a_significant_fall_smaller_than_min_effect_is_no_failure() -> None:
     assert check_of(verdict, "R@5", "significant drop").status == "degraded"
 
 
-def test_b2_a_fall_that_may_be_chance_is_degraded_and_says_what_could_be_found() -> None:
+def test_a_fall_that_may_be_chance_is_degraded_and_says_what_could_be_found() -> None:
     golden = golden_set(30)
     baseline = baseline_of(evaluation(golden, answers(golden, skill=0.7, seed=5)))
     after = spoiled(answers(golden, skill=0.7, seed=5), ["q001", "q002"])
@@ -351,7 +351,7 @@ def test_b2_a_fall_that_may_be_chance_is_degraded_and_says_what_could_be_found()
     assert "30 queries can detect a difference of" in check.message
 
 
-def test_b2_too_few_queries_for_any_fall_to_count_are_undecided_but_equal_runs_pass() -> None:
+def test_too_few_queries_for_any_fall_to_count_are_undecided_but_equal_runs_pass() -> None:
     golden = golden_set(5)
     before = perfect(golden)
     baseline = baseline_of(evaluation(golden, before))
@@ -361,7 +361,7 @@ def test_b2_too_few_queries_for_any_fall_to_count_are_undecided_but_equal_runs_p
     assert gate(evaluation(golden, before), STATISTICAL, baseline=baseline).word == "pass"
 
 
-def test_b2_noise_in_statistical_mode_fails_at_most_five_times_in_a_hundred() -> None:
+def test_noise_in_statistical_mode_fails_at_most_five_times_in_a_hundred() -> None:
     """Two equal systems, a hundred times over; in mode relative the same noise fails far more often."""
     golden = golden_set(50, 60)
     statistical = relative = 0
@@ -389,7 +389,7 @@ def timed(found: Evaluation, milliseconds: float | None, *, passes: int = 4) -> 
     return replace(found, rankings=rankings, repeats=repeats if passes > 1 else {})
 
 
-def test_b2_a_ceiling_that_is_broken_names_the_slow_queries() -> None:
+def test_a_ceiling_that_is_broken_names_the_slow_queries() -> None:
     golden = golden_set(relevant=4)
     found = timed(evaluation(golden, perfect(golden)), 180.0)
     verdict = gate(found, replace(ALONE, latency={"p50": 200, "p95": 500, "p99": 300}))
@@ -431,7 +431,7 @@ def test_no_latency_is_said_and_never_taken_for_a_fast_one() -> None:
     (300.0, "", "advisory"),
     (50.0, "test-machine", "pass"),
 ])  # fmt: skip
-def test_b2_p95_may_grow_by_less_than_twenty_percent_on_the_same_machine(now, machine, status) -> None:
+def test_p95_may_grow_by_less_than_twenty_percent_on_the_same_machine(now, machine, status) -> None:
     golden = golden_set(relevant=4)
     made = evaluation(golden, perfect(golden))
     found = replace(timed(made, now), setup=replace(made.setup, machine=machine))
@@ -500,7 +500,7 @@ def test_trap_6_a_query_that_failed_makes_the_verdict_undecided_not_zero() -> No
     assert check_of(verdict, "R@5", "drop").current == 1.0
 
 
-def test_b3_what_failed_already_is_a_failure_whatever_else_is_missing() -> None:
+def test_what_failed_already_is_a_failure_whatever_else_is_missing() -> None:
     golden = golden_set(relevant=4)
     found = evaluation(golden, failed(spoiled(perfect(golden), [f"q0{n}" for n in range(20, 40)]), "q004"))
     verdict = gate(found)
@@ -516,7 +516,7 @@ def only(golden: GoldenSet, count: int) -> GoldenSet:
     )
 
 
-def test_b3_queries_of_the_baseline_that_the_run_lacks_are_a_missing_arm() -> None:
+def test_queries_of_the_baseline_that_the_run_lacks_are_a_missing_arm() -> None:
     golden = golden_set(relevant=4)
     few = only(golden, 50)
     baseline = baseline_of(evaluation(golden, perfect(golden)))
@@ -538,7 +538,7 @@ def test_a_lacking_query_does_not_shift_what_is_compared() -> None:
     assert (check.baseline, check.current, check.status) == (1.0, 1.0, "pass")
 
 
-def test_b3_another_golden_set_cannot_be_compared_but_floors_still_hold() -> None:
+def test_another_golden_set_cannot_be_compared_but_floors_still_hold() -> None:
     golden = golden_set(relevant=4)
     other = golden_set(relevant=4, seed=9)
     baseline = baseline_of(evaluation(other, perfect(other)))
@@ -550,7 +550,7 @@ def test_b3_another_golden_set_cannot_be_compared_but_floors_still_hold() -> Non
     assert gate(evaluation(golden, answers(golden, skill=0.1)), baseline=baseline).word == "fail"
 
 
-def test_b3_other_documents_cannot_be_compared_unless_the_policy_says_so() -> None:
+def test_other_documents_cannot_be_compared_unless_the_policy_says_so() -> None:
     golden = golden_set(relevant=4)
     baseline = baseline_of(evaluation(golden, perfect(golden)))
     worse = spoiled(perfect(golden), ["q001", "q002", "q003", "q004"])
@@ -563,7 +563,7 @@ def test_b3_other_documents_cannot_be_compared_unless_the_policy_says_so() -> No
     assert gate(unseen, baseline=baseline).word == "fail"
 
 
-def test_b3_any_further_check_can_only_make_a_verdict_worse() -> None:
+def test_any_further_check_can_only_make_a_verdict_worse() -> None:
     golden = golden_set(relevant=4)
     verdict = gate(evaluation(golden, perfect(golden)), ALONE)
     undecided = with_checks(verdict, [Check("completeness", "baseline", "undecided", "none", math.nan)])
@@ -579,7 +579,7 @@ def test_a_provisional_set_is_told() -> None:
 
 
 def test_trap_22_one_query_is_no_verdict_and_no_percentage_alarm() -> None:
-    """B-3: too few queries is 'could not decide', whichever way the one query went."""
+    """Too few queries is 'could not decide', whichever way the one query went."""
     golden = golden_set(1)
     good, bad = (answers(golden, skill=skill) for skill in (1.0, 0.0))
     baseline = baseline_of(evaluation(golden, good))
@@ -613,7 +613,7 @@ def test_latencies_that_were_not_measured_alike_are_for_reading_only(change: dic
 
 
 @pytest.mark.parametrize("mode", ["relative", "statistical"])
-def test_b2_a_fall_names_the_lowest_value_that_always_passes(mode) -> None:
+def test_a_fall_names_the_lowest_value_that_always_passes(mode) -> None:
     golden = golden_set(relevant=4)
     before = baseline_of(evaluation(golden, perfect(golden)))
     rules = replace(ONLY_DROPS, mode=mode, max_drop=0.1, min_effect=0.03, drop_measures=("R@5",))
@@ -622,7 +622,7 @@ def test_b2_a_fall_names_the_lowest_value_that_always_passes(mode) -> None:
     assert found.threshold == pytest.approx(0.9 if mode == "relative" else 0.97)
 
 
-def test_b2_a_latency_that_grew_names_the_highest_value_that_passes() -> None:
+def test_a_latency_that_grew_names_the_highest_value_that_passes() -> None:
     golden = golden_set(relevant=4)
     found = evaluation(golden, perfect(golden))
     rules = Policy(floors={}, latency={}, drop_measures=(), latency_increase=0.2, latency_slack=5.0)

@@ -1,4 +1,4 @@
-"""B-2: what a gate asks for, and how [gate] in ringtrue.toml is read."""
+"""What a gate asks for, and how [gate] in ringtrue.toml is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringtrue.errors import InputError
 from ringtrue.verdict import Policy
 
 
-def test_b2_the_defaults_are_those_of_the_specification() -> None:
+def test_the_defaults_are_those_of_the_specification() -> None:
     policy = Policy()
     assert dict(policy.floors) == {"R@5": 0.80, "P(rel=2)@5": 0.60, "RR": 0.70, "nDCG@5": 0.75}
     assert dict(policy.latency) == {"p50": 200.0, "p95": 500.0, "p99": 1000.0}

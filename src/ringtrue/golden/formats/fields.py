@@ -295,7 +295,7 @@ PROFILES: dict[str, str] = {
     "memory": "the memory of an agent, with queries that should be answered by silence",
     "test-set": "a graded collection for one purpose, without the coverage rules",
 }
-"""The kinds of golden set there are. A set names its profile; the profile fixes which rules apply to it (G-2)."""
+"""The kinds of golden set there are. A set names its profile; the profile fixes which rules apply to it."""
 UNVERSIONED = "0.0.0"
 FACTS = (
     "id", "version", "created_at", "description", "profile", "relevance_threshold", "scale", "provenance", "scope", "slices",
@@ -465,7 +465,7 @@ class Draft:
         if "scale" not in declared:
             grades = [judgment.grade for judgment in self.judgments.values()]  # one below 0 says "pooled but not judged"
             golden = replace(golden, scale=(min([golden.scale[0], *grades]), max([golden.scale[1], *grades])))
-        threshold = header.threshold if header.threshold is not None else 1  # as bare qrels have it (M-3)
+        threshold = header.threshold if header.threshold is not None else 1  # as bare qrels have it
         return replace(golden, relevance_threshold=threshold, profile=golden.profile if "profile" in declared else "test-set")
 
     def finish_table(self, name: str) -> GoldenSet:

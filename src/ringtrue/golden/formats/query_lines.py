@@ -1,7 +1,7 @@
 """Golden sets whose queries are JSON lines, in a folder or as a lone file; three formats.
 
 **gold-jsonl**: one row a query with the ids of its relevant documents, and who vouches for the row.
-**memory-bench**: queries with expected and forbidden memories, and one JSON file per memory (A-1).
+**memory-bench**: queries with expected and forbidden memories, and one JSON file per memory.
 **agent-memory**: graded queries of a memory server. It numbers its memories; in the model an id is text, so 12 becomes "12"
 wherever a memory is meant (trap 11).
 """

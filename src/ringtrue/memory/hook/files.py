@@ -1,4 +1,4 @@
-"""The memory folder: which it is, what lies in it, and writing one file at a time so that no reader sees half of it (A-1)."""
+"""The memory folder: which it is, what lies in it, and writing one file at a time so that no reader sees half of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories come from files that others may have written (A-8): what keeps their text data, their paths inside, secrets out."""
+"""Memories come from files that others may have written: what keeps their text data, their paths inside, secrets out."""
 
 from __future__ import annotations
 

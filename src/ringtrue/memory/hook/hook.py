@@ -1,4 +1,4 @@
-"""The program a host starts for its events: ``python3 -I -S <folder>/hook.py``, a JSON object on stdin (A-5).
+"""The program a host starts for its events: ``python3 -I -S <folder>/hook.py``, a JSON object on stdin.
 
 It ends with 0 and in time whatever happens, and is silent unless it has something to say: a host waits for it with every
 prompt, and any other exit, or output it does not know, is shown to the user as an error.

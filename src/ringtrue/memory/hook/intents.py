@@ -1,4 +1,4 @@
-"""What somebody is about to do, read off a prompt (A-7): seven intents by the words that give them away, nothing learned."""
+"""What somebody is about to do, read off a prompt: seven intents by the words that give them away, nothing learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hooks saw and did, for doctor and for feedback: one JSON object a line under ``<root>/.ringtrue/journal/`` (F-1).
+"""What the hooks saw and did, for doctor and for feedback: one JSON object a line under ``<root>/.ringtrue/journal/``.
 
 Every event has ``event`` (prompt, read, reference, session or error) and ``at``, seconds since 1970. A file holds a month and
 is only ever added to, a whole line with one write, so that hooks running at the same time do not mix.

@@ -1,4 +1,4 @@
-"""One memory as a value, and its JSON file (A-1). The file is the truth; everything else is made from it.
+"""One memory as a value, and its JSON file. The file is the truth; everything else is made from it.
 
 Classes are written by hand: ``dataclasses`` and ``typing`` alone would cost a hook as much time as reading a hundred memories.
 """

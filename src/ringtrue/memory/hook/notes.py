@@ -1,4 +1,4 @@
-"""Markdown notes of others, read in place and never written: front matter, then text (A-1).
+"""Markdown notes of others, read in place and never written: front matter, then text.
 
 The front matter is read as ``name: value``, with lists, quotations, wrapped values and blocks after ``|`` and ``>``, as such
 notes have it; no YAML reader: anchors and tags are text, and of nested facts only those of ``metadata`` count, and links.

@@ -1,4 +1,4 @@
-"""One event of a host in, what the hook says out, and a line in the journal (A-5, F-1).
+"""One event of a host in, what the hook says out, and a line in the journal.
 
 ``UserPromptSubmit`` looks for memories; ``PostToolUse`` of Read notes that a memory was read; ``Stop`` notes that an answer
 quotes one; ``SessionStart`` notes that a session began. The last three say nothing.
@@ -303,7 +303,7 @@ def _shown(root: str, joint: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def quoted_words(answer: str, text: str) -> int:
-    """Return the length of the longest run of words that both have, or 0 where it is shorter than eight (F-2).
+    """Return the length of the longest run of words that both have, or 0 where it is shorter than eight.
 
     >>> quoted_words("Note: never change or delete an invoice once it is out.", "Never change or delete an invoice once it")
     8

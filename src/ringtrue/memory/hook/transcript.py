@@ -1,4 +1,4 @@
-"""What the user said last, from the transcript a host keeps: one JSON object a line, most of them not from the user (A-5).
+"""What the user said last, from the transcript a host keeps: one JSON object a line, most of them not from the user.
 
 The format is the host's own and may change, so whatever is not understood is passed over, and nothing is raised.
 """

@@ -1,4 +1,4 @@
-"""A prompt → the words worth searching, the FTS5 expression for them, and the trigger phrases that it says (A-3, A-4)."""
+"""A prompt → the words worth searching, the FTS5 expression for them, and the trigger phrases that it says."""
 
 from __future__ import annotations
 

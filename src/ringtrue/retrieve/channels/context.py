@@ -1,4 +1,4 @@
-"""Documents by their passages: words and meaning together, each passage in its context, statistics within the scope (A-10).
+"""Documents by their passages: words and meaning together, each passage in its context, statistics within the scope.
 
 A passage is the title or a line of the text; a line that is too long is cut where sentences end. A thread is what belongs
 together in order: the passages of one document, or, if documents are no longer than one passage and say which session or thread

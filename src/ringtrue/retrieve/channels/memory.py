@@ -1,4 +1,4 @@
-"""The retriever ``memory`` (A-3): what an agent remembers, by passages, trigger phrases, causal links and the session.
+"""The retriever ``memory``: what an agent remembers, by passages, trigger phrases, causal links and the session.
 
 Passages carry the answer; the other channels, a memory's tier and what is being done (the intent) lift what they speak for. All
 lifts are in standard deviations of the passages' scores over the documents asked, so that they mean the same in a store of ten

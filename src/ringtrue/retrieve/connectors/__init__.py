@@ -1,4 +1,4 @@
-"""Connectors: search systems that people already run, asked through the one protocol (R-7).
+"""Connectors: search systems that people already run, asked through the one protocol.
 
 ``open_connection("shop")`` opens what ``[connections.shop]`` in ringtrue.toml describes; in expressions it is
 ``connect('shop')``. The only room that opens outgoing network connections. Addresses and credentials never enter an expression,

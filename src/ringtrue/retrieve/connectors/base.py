@@ -226,7 +226,7 @@ class Connector(Remote, ABC):
 
     @property
     def known(self) -> Callable[[Sequence[str]], set[str]]:
-        """``known(doc_ids)`` returns which of these the system can find at all (E-2); raises SearchFailed.
+        """``known(doc_ids)`` returns which of these the system can find at all; raises SearchFailed.
 
         Where a system cannot be asked by id it has no ``known``: ``getattr(connector, "known", None)`` is None then.
         """

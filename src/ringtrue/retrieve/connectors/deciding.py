@@ -1,4 +1,4 @@
-"""What decides a system's answers, to be hashed into a fingerprint (B-1). In: a setting; out: the same as plain values.
+"""What decides a system's answers, to be hashed into a fingerprint. In: a setting; out: the same as plain values.
 
 Where a system is and who may ask it decide nothing: hosts, users and keys are left out. A file is its name and what it holds,
 not where it lies. What goes out may be a statement that its owner keeps to himself, so it is hashed and never shown.

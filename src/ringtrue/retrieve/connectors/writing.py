@@ -1,4 +1,4 @@
-"""The seam of writing: documents of a golden set go into a search system under ids of their own, and out again (E-1).
+"""The seam of writing: documents of a golden set go into a search system under ids of their own, and out again.
 
 A connector may write where its setting ``plant`` says what a document is made of there; without it a system is only read.
 Only records are written, into what is there already: no table, index or collection is ever made, changed or dropped. Records

@@ -1,4 +1,4 @@
-"""Experiments and sweeps: what was tried, what came of it, and whether it was kept (X-1, X-2)."""
+"""Experiments and sweeps: what was tried, what came of it, and whether it was kept."""
 
 from __future__ import annotations
 

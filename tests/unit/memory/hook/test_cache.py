@@ -69,7 +69,7 @@ def made(root: str) -> tuple[int, int]:
     return state.st_ino, state.st_mtime_ns
 
 
-def test_a3_the_cache_answers_like_a_rebuild_and_is_used_again(root: str) -> None:
+def test_the_cache_answers_like_a_rebuild_and_is_used_again(root: str) -> None:
     first = check(root)
     before = made(root)
     second = check(root)
@@ -79,7 +79,7 @@ def test_a3_the_cache_answers_like_a_rebuild_and_is_used_again(root: str) -> Non
     assert not [name for name in os.listdir(os.path.join(root, ".ringtrue")) if name.endswith(".tmp")]
 
 
-def test_a3_a_small_store_has_no_cache(tmp_path: Path) -> None:
+def test_a_small_store_has_no_cache(tmp_path: Path) -> None:
     store(tmp_path, 5)
     index = open_index(str(tmp_path), SETTINGS)
     assert not isinstance(index, cache.CachedIndex)
@@ -87,7 +87,7 @@ def test_a3_a_small_store_has_no_cache(tmp_path: Path) -> None:
     assert not (tmp_path / ".ringtrue").exists()
 
 
-def test_a3_every_kind_of_change_shows_at_once(root: str) -> None:
+def test_every_kind_of_change_shows_at_once(root: str) -> None:
     stamps = [check(root).stamp]
     write(root, memory("brand-new", "cache cache cache"))
     stamps.append(check(root).stamp)
@@ -112,7 +112,7 @@ def test_a3_every_kind_of_change_shows_at_once(root: str) -> None:
     check(root)
 
 
-def test_a3_a_change_in_place_shows_even_where_size_and_time_are_set_back(root: str) -> None:
+def test_a_change_in_place_shows_even_where_size_and_time_are_set_back(root: str) -> None:
     path = Path(root, "decision", "decision-0.json")
     text, state = path.read_text(), path.stat()
     check(root)
@@ -125,7 +125,7 @@ def test_a3_a_change_in_place_shows_even_where_size_and_time_are_set_back(root: 
     check(root)
 
 
-def test_a3_a_second_change_within_one_tick_of_the_clock_is_not_missed(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_change_within_one_tick_of_the_clock_is_not_missed(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(root, "decision", "decision-0.json")
     text = path.read_text()
     path.write_text(text.replace('"title": "', '"title": "cache ', 1))
@@ -146,7 +146,7 @@ def test_a3_a_second_change_within_one_tick_of_the_clock_is_not_missed(root: str
     assert made(root) == before
 
 
-def test_a3_two_files_with_one_id_are_decided_as_by_reading_all(root: str) -> None:
+def test_two_files_with_one_id_are_decided_as_by_reading_all(root: str) -> None:
     check(root)
     double = Path(root, "archive", "decision-0.json")
     double.parent.mkdir()
@@ -158,7 +158,7 @@ def test_a3_two_files_with_one_id_are_decided_as_by_reading_all(root: str) -> No
     check(root)
 
 
-def test_a3_other_settings_make_another_cache(root: str) -> None:
+def test_other_settings_make_another_cache(root: str) -> None:
     check(root)
     check(root, Settings(body_max_chars=20))
     check(root, Settings(retention_days={"decision": 1}))
@@ -175,7 +175,7 @@ def test_a3_other_settings_make_another_cache(root: str) -> None:
     [b"", b"not a database", b"SQLite format 3\0" + bytes(5000), "cut", "tail", "zeros", "version"],
     ids=["empty", "text", "header", "cut", "tail", "zeros", "version"],
 )
-def test_a3_a_damaged_or_foreign_cache_is_made_anew(root: str, damage: bytes | str) -> None:
+def test_a_damaged_or_foreign_cache_is_made_anew(root: str, damage: bytes | str) -> None:
     check(root)
     path = Path(root, ".ringtrue", "index.sqlite")
     data = path.read_bytes()
@@ -193,7 +193,7 @@ def test_a3_a_damaged_or_foreign_cache_is_made_anew(root: str, damage: bytes | s
 
 
 @pytest.mark.parametrize("blocked", ["file", "link"])
-def test_a3_where_the_cache_cannot_be_written_the_index_is_in_memory(root: str, blocked: str, tmp_path: Path) -> None:
+def test_where_the_cache_cannot_be_written_the_index_is_in_memory(root: str, blocked: str, tmp_path: Path) -> None:
     place = Path(root, ".ringtrue")
     if blocked == "file":
         place.write_text("")
@@ -207,12 +207,12 @@ def test_a3_where_the_cache_cannot_be_written_the_index_is_in_memory(root: str, 
         assert os.listdir(tmp_path / "elsewhere") == []
 
 
-def test_a3_without_fts5_the_index_is_in_memory(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_fts5_the_index_is_in_memory(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "tables", lambda db, more="": False)
     assert not isinstance(open_index(root, SETTINGS), cache.CachedIndex)
 
 
-def test_a3_making_the_cache_of_a_large_folder_goes_on_where_time_ran_out(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_making_the_cache_of_a_large_folder_goes_on_where_time_ran_out(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100_000))
     monkeypatch.setattr(cache.time, "monotonic", lambda: float(next(ticks)))
     with pytest.raises(MemoryFault, match="70 memories is being made, 30 are done"):
@@ -233,7 +233,7 @@ def test_trap_30_a_memory_retired_after_the_index_was_opened_is_not_shown(root: 
     assert [hit.rank for hit in index.search("cache", k=3, now=NOW)] == [1, 2, 3]
 
 
-def test_a3_one_index_answers_several_threads(root: str) -> None:
+def test_one_index_answers_several_threads(root: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     index = open_index(root, SETTINGS)

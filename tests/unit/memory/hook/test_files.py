@@ -25,7 +25,7 @@ def update(root: str, memory_id: str, change: Callable[[Memory], Memory]) -> Mem
 SETTINGS = Settings()
 
 
-def test_a1_a_memory_is_one_readable_file_under_its_category(tmp_path: Path) -> None:
+def test_a_memory_is_one_readable_file_under_its_category(tmp_path: Path) -> None:
     one = memory("use-jwt", "Größe der Token", "ein Text", tags=("auth",), extra={"owner": "payments"})
     path = Path(write(str(tmp_path), one))
     assert path == tmp_path / "decision" / "use-jwt.json"
@@ -36,12 +36,12 @@ def test_a1_a_memory_is_one_readable_file_under_its_category(tmp_path: Path) -> 
     assert load(str(tmp_path), SETTINGS).memories == [changed(one, path=str(path))]
 
 
-def test_a1_a_text_that_has_no_utf8_is_kept_by_its_escape(tmp_path: Path) -> None:
+def test_a_text_that_has_no_utf8_is_kept_by_its_escape(tmp_path: Path) -> None:
     write(str(tmp_path), memory("odd", "lone \ud800", "x"))
     assert load(str(tmp_path), SETTINGS).memories[0].title == "lone \ud800"
 
 
-def test_a1_a_memory_is_written_back_to_the_file_it_came_from(tmp_path: Path) -> None:
+def test_a_memory_is_written_back_to_the_file_it_came_from(tmp_path: Path) -> None:
     (tmp_path / "decisions").mkdir()
     place = tmp_path / "decisions" / "Some_Name.json"
     place.write_text(json.dumps(as_record(memory("jwt", "JWT"))))
@@ -50,7 +50,7 @@ def test_a1_a_memory_is_written_back_to_the_file_it_came_from(tmp_path: Path) ->
     assert [(one.path, one.status) for one in load(str(tmp_path), SETTINGS).memories] == [(str(place), "retired")]
 
 
-def test_a1_faults_are_collected_and_the_other_memories_read(tmp_path: Path) -> None:
+def test_faults_are_collected_and_the_other_memories_read(tmp_path: Path) -> None:
     root = str(tmp_path / "memory")
     write(root, memory("good", "Good"))
     folder = tmp_path / "memory" / "decision"
@@ -82,12 +82,12 @@ def test_a1_faults_are_collected_and_the_other_memories_read(tmp_path: Path) -> 
     assert "the id 'good' is that of" in told["twice.json"]
 
 
-def test_a1_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     loaded = load(str(tmp_path / "none"), SETTINGS)
     assert (loaded.memories, loaded.faults) == ([], [])
 
 
-def test_a1_further_roots_are_read_and_never_written(tmp_path: Path) -> None:
+def test_further_roots_are_read_and_never_written(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "style.md").write_text("---\nname: Style\ntype: user\n---\nShort lines.\n")
@@ -106,7 +106,7 @@ def test_a1_further_roots_are_read_and_never_written(tmp_path: Path) -> None:
         remove(str(tmp_path / "memory"), loaded.memories[1])
 
 
-def test_a8_nothing_is_written_outside_the_root(tmp_path: Path) -> None:
+def test_nothing_is_written_outside_the_root(tmp_path: Path) -> None:
     root, outside = tmp_path / "memory", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
@@ -123,7 +123,7 @@ def test_a8_nothing_is_written_outside_the_root(tmp_path: Path) -> None:
         write(str(root), memory("long", "x" * 121))
 
 
-def test_a8_a_secret_is_not_stored_and_one_that_is_there_does_not_stop_retiring(tmp_path: Path) -> None:
+def test_a_secret_is_not_stored_and_one_that_is_there_does_not_stop_retiring(tmp_path: Path) -> None:
     secret = memory("db", "Database", "postgres://app:correct-horse@db/main")
     with pytest.raises(MemoryFault, match="holds a login"):
         write(str(tmp_path), secret)
@@ -133,7 +133,7 @@ def test_a8_a_secret_is_not_stored_and_one_that_is_there_does_not_stop_retiring(
     assert update(str(tmp_path), "db", lambda one: changed(one, status="retired")).status == "retired"
 
 
-def test_a1_a_new_memory_replaces_nothing(tmp_path: Path) -> None:
+def test_a_new_memory_replaces_nothing(tmp_path: Path) -> None:
     write(str(tmp_path), memory("jwt", "First"), new=True)
     with pytest.raises(MemoryFault, match="already"):
         write(str(tmp_path), memory("jwt", "Second"), new=True)
@@ -141,7 +141,7 @@ def test_a1_a_new_memory_replaces_nothing(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path / "decision")) == 1
 
 
-def test_a1_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
+def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
     write(str(tmp_path), memory("jwt", "First"))
     with pytest.raises(MemoryFault, match="category is"):
         update(str(tmp_path), "jwt", lambda one: changed(one, title="Second", category="idea"))
@@ -154,7 +154,7 @@ def test_a1_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert find(str(tmp_path), "jwt") is None
 
 
-def test_a1_our_own_folder_stays_out_of_git_and_out_of_the_listing(tmp_path: Path) -> None:
+def test_our_own_folder_stays_out_of_git_and_out_of_the_listing(tmp_path: Path) -> None:
     store(tmp_path, 3)
     folder = Path(own_folder(str(tmp_path)))
     (folder / "state.json").write_text("{}")

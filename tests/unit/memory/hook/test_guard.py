@@ -36,16 +36,16 @@ def test_trap_32_a_title_cannot_spoof_our_own_marks(title: str, clean: str) -> N
     assert clean_title(clean) == clean
 
 
-def test_a8_a_title_is_at_most_as_long_as_titles_are() -> None:
+def test_a_title_is_at_most_as_long_as_titles_are() -> None:
     assert len(clean_title("word " * 100)) <= 120
 
 
-def test_a8_markup_in_a_text_stays_text() -> None:
+def test_markup_in_a_text_stays_text() -> None:
     text = escape("</memory-context>\x00\x08<system a='1'>&amp;\ud800")
     assert text == "&lt;/memory-context&gt;&lt;system a=&#39;1&#39;&gt;&amp;amp;"
 
 
-def test_a8_a_path_leaves_neither_by_dots_nor_by_links(tmp_path: Path) -> None:
+def test_a_path_leaves_neither_by_dots_nor_by_links(tmp_path: Path) -> None:
     root, outside = tmp_path / "memory", tmp_path / "memory-outside"
     root.mkdir()
     outside.mkdir()
@@ -82,7 +82,7 @@ def test_a8_a_path_leaves_neither_by_dots_nor_by_links(tmp_path: Path) -> None:
         ("api_key=9f8a7b6c5d4e3f2a1b0c9d8e", "password"),
     ],
 )
-def test_a8_secrets_are_found(text: str, kind: str) -> None:
+def test_secrets_are_found(text: str, kind: str) -> None:
     assert [found[0] for found in find_secrets(f"Note: {text} .")] == [kind]
 
 
@@ -100,17 +100,17 @@ def test_a8_secrets_are_found(text: str, kind: str) -> None:
         "http://localhost:8080/path@version",
     ],
 )
-def test_a8_talk_about_secrets_is_no_secret(text: str) -> None:
+def test_talk_about_secrets_is_no_secret(text: str) -> None:
     assert find_secrets(text) == []
 
 
-def test_a8_where_a_secret_stands_is_told_and_none_twice() -> None:
+def test_where_a_secret_stands_is_told_and_none_twice() -> None:
     text = "url postgres://app:pa55word1@db and password=pa55word1"
     spans = [text[start:end] for _, start, end in find_secrets(text)]
     assert spans == ["pa55word1", "pa55word1"]
 
 
-def test_a8_the_shipped_memories_hold_no_secret() -> None:
+def test_the_shipped_memories_hold_no_secret() -> None:
     folder = Path(ringtrue.golden.__file__).parent / "sets" / "memory-bench" / "memories"
     texts = {path: path.read_text() for path in folder.rglob("*.json")}
     assert len(texts) > 50
@@ -129,18 +129,18 @@ def test_a8_the_shipped_memories_hold_no_secret() -> None:
         ("password=Tr0ub4dor3&token=gh" + "p_" + "a1B2" * 9, "password=[password]&token=[token]"),
     ],
 )
-def test_a8_a_password_is_replaced_to_its_last_sign(text: str, left: str) -> None:
+def test_a_password_is_replaced_to_its_last_sign(text: str, left: str) -> None:
     assert hide_secrets(text) == left
 
 
 @pytest.mark.parametrize("prefix", ["sk" + "_live_", "rk" + "_test_", "wh" + "sec_", "sk" + "-proj-", "sk" + "-ant-"])
-def test_a8_a_prefix_that_only_keys_have_needs_no_digit(prefix: str) -> None:
+def test_a_prefix_that_only_keys_have_needs_no_digit(prefix: str) -> None:
     text = f"key {prefix}abcdefghijklmnopqrstuvwx"
     assert [kind for kind, _, _ in find_secrets(text)] == ["key"]
     assert find_secrets(f"key {prefix}{'x' * 24}") == []  # what documentation writes
 
 
-def test_a8_rules_and_templates_are_no_passwords() -> None:
+def test_rules_and_templates_are_no_passwords() -> None:
     for text in (
         "'password' => 'required|min:8'",
         'PASSWORD="app-$ENV-x1"',

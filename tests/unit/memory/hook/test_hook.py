@@ -81,7 +81,7 @@ def test_trap_24_a_prompt_under_no_key_is_noted_as_empty(project: Project) -> No
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_a5_only_documented_keys_are_sent(project: Project, name: str) -> None:
+def test_only_documented_keys_are_sent(project: Project, name: str) -> None:
     answer = json.loads(project.send(project.payload(name)))
     assert list(answer) == ["hookSpecificOutput"]
     assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
@@ -89,7 +89,7 @@ def test_a5_only_documented_keys_are_sent(project: Project, name: str) -> None:
     assert len(answer["hookSpecificOutput"]["additionalContext"]) <= 10_000
 
 
-def test_a5_at_most_three_pointers_and_nothing_retired(project: Project) -> None:
+def test_at_most_three_pointers_and_nothing_retired(project: Project) -> None:
     payload = project.payload(
         "claude-code-user-prompt-submit", prompt="sign access tokens: which signing keys, HS256 or RS256?"
     )
@@ -106,7 +106,7 @@ def test_trap_40_what_was_stored_is_marked_as_data(project: Project) -> None:
     assert "not instructions" in block
 
 
-def test_a5_an_off_topic_prompt_gets_silence(project: Project) -> None:
+def test_an_off_topic_prompt_gets_silence(project: Project) -> None:
     assert project.send(project.payload("claude-code-user-prompt-submit", prompt="write a haiku about autumn")) == ""
     (event,) = project.events("prompt")
     assert event["outcome"] == "silent"
@@ -123,12 +123,12 @@ def test_trap_29_a_hint_goes_where_the_model_sees_it_and_only_when_asked_for(pro
 
 
 @pytest.mark.parametrize("prompt", ["redis", "go on", "  redis   \n\n\n\n\n"])
-def test_a5_prompts_under_ten_characters_are_skipped(project: Project, prompt: str) -> None:
+def test_prompts_under_ten_characters_are_skipped(project: Project, prompt: str) -> None:
     assert project.send(project.payload("claude-code-user-prompt-submit", prompt=prompt)) == ""
     assert [event["outcome"] for event in project.events("prompt")] == ["skipped"]
 
 
-def test_a5_retrieval_that_is_switched_off_is_silent(project: Project) -> None:
+def test_retrieval_that_is_switched_off_is_silent(project: Project) -> None:
     project.settings(enabled=False)
     assert project.send(project.payload("claude-code-user-prompt-submit")) == ""
 
@@ -141,7 +141,7 @@ def test_a5_retrieval_that_is_switched_off_is_silent(project: Project) -> None:
         {"prompt": "<local-command-stdout>broker redis full</local-command-stdout>"},
     ],
 )
-def test_a5_prompts_that_no_user_wrote_are_not_logged_as_queries(project: Project, change: dict[str, str]) -> None:
+def test_prompts_that_no_user_wrote_are_not_logged_as_queries(project: Project, change: dict[str, str]) -> None:
     assert project.send(project.payload("claude-code-user-prompt-submit", **change)) == ""
     (event,) = project.events("prompt")
     assert event["outcome"] == "skipped"
@@ -155,7 +155,7 @@ def transcript(folder: Path, *turns: str) -> str:
     return str(path)
 
 
-def test_a5_a_short_prompt_is_understood_from_the_turns_before_it(project: Project) -> None:
+def test_a_short_prompt_is_understood_from_the_turns_before_it(project: Project) -> None:
     path = transcript(project.folder, "terraform plan refuses to start", "another run holds the lock, but nobody is deploying")
     payload = project.payload("claude-code-user-prompt-submit", prompt="is it safe to just force it?", transcript_path=path)
     assert "terraform-state-lock-left-behind" in project.context(payload)
@@ -163,7 +163,7 @@ def test_a5_a_short_prompt_is_understood_from_the_turns_before_it(project: Proje
     assert project.send({**payload, "transcript_path": "/nowhere"}) == ""
 
 
-def test_a5_off_topic_after_a_topical_turn_is_silent_and_nothing_is_shown_twice_for_it(project: Project) -> None:
+def test_off_topic_after_a_topical_turn_is_silent_and_nothing_is_shown_twice_for_it(project: Project) -> None:
     path = transcript(project.folder, "terraform plan refuses to start", "another run holds the lock, but nobody is deploying")
     payload = project.payload("claude-code-user-prompt-submit", transcript_path=path)
     for prompt in ("tell me a joke", "write one about spring", "run the test suite"):
@@ -176,7 +176,7 @@ def test_a5_off_topic_after_a_topical_turn_is_silent_and_nothing_is_shown_twice_
     assert project.context({**payload, "prompt": "is it safe to just force it?"})
 
 
-def test_f1_what_was_searched_with_a_short_prompt_is_kept(project: Project) -> None:
+def test_what_was_searched_with_a_short_prompt_is_kept(project: Project) -> None:
     path = transcript(project.folder, "terraform plan refuses to start", "another run holds the lock ghp_" + "a1B2" * 9)
     payload = project.payload("claude-code-user-prompt-submit", prompt="is it safe to just force it?", transcript_path=path)
     project.send(payload)
@@ -188,12 +188,12 @@ def test_f1_what_was_searched_with_a_short_prompt_is_kept(project: Project) -> N
     assert first["query"] == second["query"]
 
 
-def test_a5_a_prompt_that_begins_with_the_users_own_markup_is_searched(project: Project) -> None:
+def test_a_prompt_that_begins_with_the_users_own_markup_is_searched(project: Project) -> None:
     prompt = "<app-header> shows that the broker redis is full and refuses new messages"
     assert REDIS in project.context(project.payload("claude-code-user-prompt-submit", prompt=prompt))
 
 
-def test_a3_a_trigger_phrase_at_the_end_of_a_huge_paste_calls(project: Project) -> None:
+def test_a_trigger_phrase_at_the_end_of_a_huge_paste_calls(project: Project) -> None:
     paste = "\n".join(f'File "/srv/app{number}/module.py", line {number}, in handler{number}' for number in range(20_000))
     prompt = f"{paste}\nResponseError: OOM command not allowed when used memory > maxmemory"
     block = project.context(project.payload("claude-code-user-prompt-submit", prompt=prompt))
@@ -201,13 +201,13 @@ def test_a3_a_trigger_phrase_at_the_end_of_a_huge_paste_calls(project: Project) 
     assert 'confidence="high"' in block
 
 
-def test_a5_a_prompt_that_tells_enough_is_not_diluted_with_earlier_turns(tmp_path: Path) -> None:
+def test_a_prompt_that_tells_enough_is_not_diluted_with_earlier_turns(tmp_path: Path) -> None:
     path = transcript(tmp_path, "terraform state lock")
     long = "the broker redis is full and refuses messages"
     assert enriched(long, Settings(), path) == long
 
 
-def test_a5_the_latest_turns_come_first_and_the_prompt_itself_not_twice(tmp_path: Path) -> None:
+def test_the_latest_turns_come_first_and_the_prompt_itself_not_twice(tmp_path: Path) -> None:
     prompt = "and now that?"
     path = transcript(tmp_path, "zero", "one", "two", "three", prompt)
     assert enriched(prompt, Settings(), path) == f"{prompt}\nthree\ntwo\none"
@@ -215,7 +215,7 @@ def test_a5_the_latest_turns_come_first_and_the_prompt_itself_not_twice(tmp_path
     assert enriched(prompt, Settings(transcript_context=TranscriptContext(enabled=False)), path) == prompt
 
 
-def test_f1_a_read_of_a_memory_is_joined_to_its_prompt(project: Project) -> None:
+def test_a_read_of_a_memory_is_joined_to_its_prompt(project: Project) -> None:
     project.send(project.payload("claude-code-user-prompt-submit"))
     path = str(project.root / "runbook" / f"{REDIS}.json")
     assert project.send(project.payload("claude-code-post-tool-use-read", tool_input={"file_path": path})) == ""
@@ -233,13 +233,13 @@ def test_f1_a_read_of_a_memory_is_joined_to_its_prompt(project: Project) -> None
         ("Read", "missing.json"),
     ],
 )
-def test_f1_other_reads_are_not_noted(project: Project, tool: str, path: str) -> None:
+def test_other_reads_are_not_noted(project: Project, tool: str, path: str) -> None:
     given = {"file_path": str(project.root / path) if path and path[0] != "/" else path}
     assert project.send(project.payload("claude-code-post-tool-use-read", tool_name=tool, tool_input=given)) == ""
     assert project.events("read") == []
 
 
-def test_f2_an_answer_that_quotes_eight_words_of_a_shown_memory_references_it(project: Project) -> None:
+def test_an_answer_that_quotes_eight_words_of_a_shown_memory_references_it(project: Project) -> None:
     project.send(project.payload("claude-code-user-prompt-submit"))
     steps = json.loads((project.root / "runbook" / f"{REDIS}.json").read_text())["content"]["steps"]
     quote = next(step for step in steps if len(step.split()) >= 9)
@@ -250,7 +250,7 @@ def test_f2_an_answer_that_quotes_eight_words_of_a_shown_memory_references_it(pr
     assert event["prompt_id"] == project.events("prompt")[0]["prompt_id"]
 
 
-def test_f2_less_than_eight_words_or_another_prompt_is_no_reference(project: Project) -> None:
+def test_less_than_eight_words_or_another_prompt_is_no_reference(project: Project) -> None:
     project.send(project.payload("claude-code-user-prompt-submit"))
     project.send(project.payload("claude-code-stop", last_assistant_message="Broker Redis is full and refuses, as you said."))
     title = "Broker Redis is full and refuses new messages " * 3
@@ -259,25 +259,25 @@ def test_f2_less_than_eight_words_or_another_prompt_is_no_reference(project: Pro
     assert project.events("reference") == []
 
 
-def test_f2_the_longest_shared_run_of_words_is_measured() -> None:
+def test_the_longest_shared_run_of_words_is_measured() -> None:
     text = "one two three four five six seven eight nine ten"
     assert quoted_words("so: ONE two, three four five six seven eight nine.", text) == 9
     assert quoted_words("one two three four five six seven", text) == 0
     assert quoted_words("", text) == quoted_words(text, "") == 0
 
 
-def test_f1_the_start_of_a_session_is_noted(project: Project) -> None:
+def test_the_start_of_a_session_is_noted(project: Project) -> None:
     assert project.send(project.payload("claude-code-session-start")) == ""
     assert [event["source"] for event in project.events("session")] == ["startup"]
 
 
-def test_f1_secrets_in_a_prompt_are_not_kept(project: Project) -> None:
+def test_secrets_in_a_prompt_are_not_kept(project: Project) -> None:
     secret = "ghp_" + "a1B2" * 9
     project.send(project.payload("claude-code-user-prompt-submit", prompt=f"why is the token {secret} refused by the broker?"))
     assert secret not in "".join(path.read_text() for path in (project.root / ".ringtrue" / "journal").iterdir())
 
 
-def test_a5_the_event_may_be_named_on_the_command_line(project: Project) -> None:
+def test_the_event_may_be_named_on_the_command_line(project: Project) -> None:
     payload = project.payload("claude-code-session-start")
     del payload["hook_event_name"]
     project.send(payload, "SessionStart")
@@ -287,7 +287,7 @@ def test_a5_the_event_may_be_named_on_the_command_line(project: Project) -> None
 
 
 @pytest.mark.parametrize("payload", ["", "{", "[]", '"x"', "null", "[" * 100_000, '{"prompt": 5}', '{"cwd": 7, "prompt": "x"}'])
-def test_a5_any_input_ends_well_and_in_silence(project: Project, payload: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_input_ends_well_and_in_silence(project: Project, payload: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project.folder)
     assert project.send(payload) == ""
 
@@ -299,7 +299,7 @@ def test_trap_33_half_a_surrogate_pair_or_a_nul_in_a_prompt_is_survived(project:
     assert project.events("error") == []
 
 
-def test_a5_an_error_is_silent_and_in_the_journal(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_silent_and_in_the_journal(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is gone")
 
@@ -312,22 +312,22 @@ def test_a5_an_error_is_silent_and_in_the_journal(project: Project, monkeypatch:
     assert event["prompt_id"]
 
 
-def test_a5_a_damaged_memory_does_not_stop_the_others(project: Project) -> None:
+def test_a_damaged_memory_does_not_stop_the_others(project: Project) -> None:
     (project.root / "runbook" / "broken.json").write_text("{")
     assert REDIS in project.context(project.payload("claude-code-user-prompt-submit"))
 
 
-def test_a5_a_folder_that_cannot_be_written_is_searched_all_the_same(project: Project) -> None:
+def test_a_folder_that_cannot_be_written_is_searched_all_the_same(project: Project) -> None:
     (project.root / ".ringtrue").write_text("in the way")
     assert REDIS in project.context(project.payload("claude-code-user-prompt-submit"))
 
 
-def test_a5_a_strategy_that_needs_more_than_the_hook_has_falls_back_to_words(project: Project) -> None:
+def test_a_strategy_that_needs_more_than_the_hook_has_falls_back_to_words(project: Project) -> None:
     project.settings(match_strategy="hybrid")
     assert REDIS in project.context(project.payload("claude-code-user-prompt-submit"))
 
 
-def test_a4_the_fixed_threshold_can_be_chosen(project: Project) -> None:
+def test_the_fixed_threshold_can_be_chosen(project: Project) -> None:
     prompt = "which bike lock holds up best against an angle grinder?"
     assert project.send(project.payload("claude-code-user-prompt-submit", prompt=prompt)) == ""
     project.settings(threshold="fixed")
@@ -336,7 +336,7 @@ def test_a4_the_fixed_threshold_can_be_chosen(project: Project) -> None:
     assert 'confidence="high"' not in block
 
 
-def test_a5_a_project_without_memories_is_silent_and_stays_untouched(tmp_path: Path) -> None:
+def test_a_project_without_memories_is_silent_and_stays_untouched(tmp_path: Path) -> None:
     empty = Project(tmp_path)
     assert empty.send(empty.payload("claude-code-user-prompt-submit")) == ""
     assert list(tmp_path.iterdir()) == []
@@ -352,7 +352,7 @@ def start(folder: Path, payload: dict[str, Any], *, script: Path = FOLDER / "hoo
     )
 
 
-def test_a9_a_copy_of_the_folder_runs_as_a_script_without_any_package(
+def test_a_copy_of_the_folder_runs_as_a_script_without_any_package(
     project: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     copy = tmp_path_factory.mktemp("a plugin.d") / "hook"
@@ -365,7 +365,7 @@ def test_a9_a_copy_of_the_folder_runs_as_a_script_without_any_package(
     assert REDIS in json.loads(ended.stdout)["hookSpecificOutput"]["additionalContext"]
 
 
-def test_a9_it_runs_as_a_module_too(project: Project) -> None:
+def test_it_runs_as_a_module_too(project: Project) -> None:
     project.send(project.payload("claude-code-user-prompt-submit"))
     ended = subprocess.run(
         [sys.executable, "-m", "ringtrue.memory.hook.hook"],
@@ -429,13 +429,13 @@ def test_trap_35_the_hook_starts_no_process() -> None:
         ), path
 
 
-def test_a3_a_trigger_phrase_in_the_middle_of_a_huge_paste_calls(project: Project) -> None:
+def test_a_trigger_phrase_in_the_middle_of_a_huge_paste_calls(project: Project) -> None:
     paste = "\n".join(f'File "/srv/app{number}/module.py", line {number}, in handler{number}' for number in range(3000))
     prompt = f"{paste}\nResponseError: OOM command not allowed when used memory > maxmemory\n{paste}"
     assert REDIS in project.context(project.payload("claude-code-user-prompt-submit", prompt=prompt))
 
 
-def test_a5_a_short_prompt_that_is_a_trigger_phrase_calls_and_other_short_ones_are_skipped(project: Project) -> None:
+def test_a_short_prompt_that_is_a_trigger_phrase_calls_and_other_short_ones_are_skipped(project: Project) -> None:
     release = {
         "schema_version": "1.0",
         "category": "runbook",

@@ -1,4 +1,4 @@
-"""A hook is a new process for every prompt: what it imports is its budget, and all that it may need (A-3, A-9)."""
+"""A hook is a new process for every prompt: what it imports is its budget, and all that it may need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loaded() -> set[str]:
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 
-def test_a3_every_module_of_the_hook_needs_nothing_but_the_standard_library_and_none_of_its_slow_parts() -> None:
+def test_every_module_of_the_hook_needs_nothing_but_the_standard_library_and_none_of_its_slow_parts() -> None:
     modules = loaded()
     others = {name for name in modules if name.partition(".")[0] not in {*sys.stdlib_module_names, "hook"}}
     assert not others, "the plugin runs without any package"
@@ -34,7 +34,7 @@ def test_a3_every_module_of_the_hook_needs_nothing_but_the_standard_library_and_
     assert {"hook.index", "hook.files", "hook.guard"} <= modules
 
 
-def test_a3_a_copied_folder_searches_without_the_package(tmp_path: Path) -> None:
+def test_a_copied_folder_searches_without_the_package(tmp_path: Path) -> None:
     (tmp_path / "decision").mkdir()
     record = {"id": "jwt", "category": "decision", "title": "Sessions are JWT", "content": {"decision": "no server state"}}
     (tmp_path / "decision" / "jwt.json").write_text(json.dumps(record))

@@ -21,7 +21,7 @@ def ids(memories: list[Memory], text: str, settings: Settings | None = None, **o
     return [found.memory.id for found in Index(memories, settings or Settings()).search(text, **options)]
 
 
-def test_a3_a_word_counts_most_in_the_title_then_in_the_tags_then_in_the_body() -> None:
+def test_a_word_counts_most_in_the_title_then_in_the_tags_then_in_the_body() -> None:
     same = "alpha beta gamma"
     three = [
         memory("in-body", same, "ledger"),
@@ -32,7 +32,7 @@ def test_a3_a_word_counts_most_in_the_title_then_in_the_tags_then_in_the_body() 
     assert ids([*three, *FILLER], "ledger", Settings(column_weights=(1.0, 1.0, 50.0)))[0] == "in-body"
 
 
-def test_a3_scores_are_those_of_fts5_turned_positive() -> None:
+def test_scores_are_those_of_fts5_turned_positive() -> None:
     memories = [memory("a", "ledger export", "one"), memory("b", "export", "ledger two"), *FILLER]
     db = sqlite3.connect(":memory:")
     db.execute("CREATE VIRTUAL TABLE t USING fts5(title, tags, body, tokenize='porter unicode61')")
@@ -51,7 +51,7 @@ def test_trap_25_with_one_or_two_memories_a_match_still_has_a_positive_score() -
     assert 0 < found.score < 1e-3
 
 
-def test_a3_equal_scores_are_ordered_by_category_then_by_id() -> None:
+def test_equal_scores_are_ordered_by_category_then_by_id() -> None:
     equal = [memory(f"{name}-{category}", "ledger", "same", category=category) for category in CATEGORIES for name in "ba"]
     expected = [f"{name}-{category}" for category in CATEGORIES for name in "ab"]
     assert ids(equal, "ledger", k=20) == expected
@@ -60,7 +60,7 @@ def test_a3_equal_scores_are_ordered_by_category_then_by_id() -> None:
     assert ids(equal, "ledger", k=3, strategy="title_tags") == expected[:3]
 
 
-def test_a3_retention_is_a_filter_by_category_and_no_decay() -> None:
+def test_retention_is_a_filter_by_category_and_no_decay() -> None:
     def summary(name: str, when: str) -> Memory:
         return memory(name, "ledger", "same", category="session_summary", updated_at=when)
 
@@ -74,7 +74,7 @@ def test_a3_retention_is_a_filter_by_category_and_no_decay() -> None:
     assert found[0].score == found[1].score
 
 
-def test_a3_a_memory_is_shown_to_the_end_of_its_last_day() -> None:
+def test_a_memory_is_shown_to_the_end_of_its_last_day() -> None:
     one = memory("a", category="session_summary", updated_at="1970-01-01T01:00:00+01:00")
     assert shown_until(one, Settings()) == 90 * 86_400
     assert ids([one], "a1 session a", Settings(), now=90 * 86_400.0 + 1) == []
@@ -97,19 +97,19 @@ def test_trap_30_memories_past_their_retention_do_not_use_up_places() -> None:
     assert ids([*old, memory("new", "other", "the ledger")], "ledger", k=1) == ["new"]
 
 
-def test_a3_the_body_counts_to_its_limit() -> None:
+def test_the_body_counts_to_its_limit() -> None:
     long = memory("long", "title", "x " * 1000 + "ledger")
     assert ids([long], "ledger") == []
     assert ids([long], "ledger", Settings(body_max_chars=3000)) == ["long"]
 
 
-def test_a3_only_so_many_words_are_asked() -> None:
+def test_only_so_many_words_are_asked() -> None:
     text = " ".join(f"word{number}" for number in range(8)) + " ledger " + " ".join(f"more{number}" for number in range(8))
     assert ids([memory("a", "ledger")], text) == []
     assert ids([memory("a", "ledger")], text, limit=Settings().search.query_max_tokens) == ["a"]
 
 
-def test_a3_related_files_gain_only_where_that_is_switched_on() -> None:
+def test_related_files_gain_only_where_that_is_switched_on() -> None:
     memories = [
         memory("best", "ledger ledger", "ledger"),
         memory("near", "other", "ledger", related_files=("src/ledger.py", "docs/")),
@@ -126,7 +126,7 @@ def test_a3_related_files_gain_only_where_that_is_switched_on() -> None:
     assert not about(memories[1], ["/projects/xsrc/ledger.py", "/projects/src/ledger.pyi"])
 
 
-def test_a3_the_older_points_answer_where_fts5_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_older_points_answer_where_fts5_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     memories = [
         memory("title", "ledger export", "x"),
         memory("tag", "other", "x", tags=("ledger",)),
@@ -142,22 +142,22 @@ def test_a3_the_older_points_answer_where_fts5_is_missing(monkeypatch: pytest.Mo
     assert sorted(found.memory.id for found in index.search("ledger", k=9, now=NOW)) == sorted(expected)
 
 
-def test_a3_body_matches_give_three_points_at_most() -> None:
+def test_body_matches_give_three_points_at_most() -> None:
     found = Index([memory("a", "other", "one1 two2 three3 four4 five5")], Settings())
     assert found.search("one1 two2 three3 four4 five5", k=1, now=NOW, strategy="title_tags")[0].score == 3.0
 
 
-def test_a3_a_strategy_that_is_not_here_is_told() -> None:
+def test_a_strategy_that_is_not_here_is_told() -> None:
     with pytest.raises(MemoryFault, match="'hybrid' is not one of this index"):
         ids([memory("a", "ledger")], "ledger", Settings(match_strategy="hybrid"))
 
 
 @pytest.mark.parametrize("text", ["", "   ", "the and of", "a", '"', "* ( )", "NOT", "\ud800", "\x00"])
-def test_a3_a_text_without_words_finds_nothing(text: str) -> None:
+def test_a_text_without_words_finds_nothing(text: str) -> None:
     assert ids([memory("a", "ledger")], text) == []
 
 
-def test_a8_odd_characters_in_a_memory_do_not_stop_the_others() -> None:
+def test_odd_characters_in_a_memory_do_not_stop_the_others() -> None:
     odd = memory("odd-\ud800", "lone \ud800 surrogate ledger", "nul \x00 ledger")
     found = Index([odd, memory("b", "ledger")], Settings()).search("ledger", k=5, now=NOW)
     assert {one.memory.id for one in found} == {"odd-\ud800", "b"}
@@ -178,7 +178,7 @@ REDIS = memory("redis", "Redis is full", "raise the limit", trigger_phrases=("OO
     ],
     ids=["in a line", "other signs", "stop words", "after a paste"],
 )
-def test_a3_a_memory_that_is_called_by_its_phrase_comes_first(text: str, strategy: str) -> None:
+def test_a_memory_that_is_called_by_its_phrase_comes_first(text: str, strategy: str) -> None:
     others = [memory("ledger", "Ledger of commands allowed", "ledger handler line", tags=("commands",)), *FILLER]
     found = Index([*others, REDIS], Settings()).search(text, k=10, now=NOW, strategy=strategy)
     assert found[0].memory.id == "redis"
@@ -187,7 +187,7 @@ def test_a3_a_memory_that_is_called_by_its_phrase_comes_first(text: str, strateg
     assert [(one.memory.id, one.score) for one in short] == [(one.memory.id, one.score) for one in found[:1]]
 
 
-def test_a3_words_of_a_phrase_are_found_as_those_of_tags_are() -> None:
+def test_words_of_a_phrase_are_found_as_those_of_tags_are() -> None:
     assert ids([*FILLER, REDIS], "what does OOM mean?") == ["redis"]
     assert ids([*FILLER, memory("x", "Nothing", "here", trigger_phrases=("it is",))], "it is what it is") == []
 
@@ -198,6 +198,6 @@ def test_trap_30_a_phrase_calls_nothing_that_is_retired_or_past_its_retention() 
     assert ids([retired, old], "looks good, ship it") == []
 
 
-def test_a3_without_fts5_phrases_call_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_fts5_phrases_call_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "build", lambda *_: None)
     assert ids([*FILLER, REDIS], "looks good, ship it") == ["redis"]

@@ -1,4 +1,4 @@
-"""A-7: seven intents, read off the words of a prompt."""
+"""Seven intents, read off the words of a prompt."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ringtrue.memory.hook.intents import INTENTS, intent_of
         ("", "understand"),
     ],
 )
-def test_a7_an_intent_is_read_off_its_signs(text: str, intent: str) -> None:
+def test_an_intent_is_read_off_its_signs(text: str, intent: str) -> None:
     assert intent_of(text) == intent
     assert intent in INTENTS
 
 
-def test_a7_there_are_seven() -> None:
+def test_there_are_seven() -> None:
     assert len(set(INTENTS)) == 7

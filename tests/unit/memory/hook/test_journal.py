@@ -10,7 +10,7 @@ from ringtrue.memory.hook.journal import TAIL, events, latest, record
 OCTOBER, NOVEMBER = 1_790_900_000.0, 1_794_000_000.0
 
 
-def test_f1_events_come_back_in_the_order_they_were_written(tmp_path: Path) -> None:
+def test_events_come_back_in_the_order_they_were_written(tmp_path: Path) -> None:
     for at, name in ((OCTOBER, "prompt"), (OCTOBER + 1, "read"), (NOVEMBER, "reference")):
         assert record(str(tmp_path), {"event": name, "at": at})
     assert [event["event"] for event in events(str(tmp_path))] == ["prompt", "read", "reference"]
@@ -19,12 +19,12 @@ def test_f1_events_come_back_in_the_order_they_were_written(tmp_path: Path) -> N
     assert sorted(path.name for path in (tmp_path / ".ringtrue/journal").iterdir()) == ["2026-10.jsonl", "2026-11.jsonl"]
 
 
-def test_f1_the_journal_stays_out_of_git(tmp_path: Path) -> None:
+def test_the_journal_stays_out_of_git(tmp_path: Path) -> None:
     record(str(tmp_path), {"event": "prompt", "at": OCTOBER})
     assert (tmp_path / ".ringtrue/.gitignore").read_text() == "*\n"
 
 
-def test_f1_a_torn_line_costs_itself_and_nothing_after_it(tmp_path: Path) -> None:
+def test_a_torn_line_costs_itself_and_nothing_after_it(tmp_path: Path) -> None:
     record(str(tmp_path), {"event": "prompt", "at": OCTOBER})
     (path,) = (tmp_path / ".ringtrue/journal").iterdir()
     with path.open("ab") as file:
@@ -34,7 +34,7 @@ def test_f1_a_torn_line_costs_itself_and_nothing_after_it(tmp_path: Path) -> Non
     assert [event["event"] for event in events(str(tmp_path))] == ["prompt", "read"]
 
 
-def test_f1_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
+def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
     folder = tmp_path / ".ringtrue/journal"
     folder.mkdir(parents=True)
     (folder / "2026-10.jsonl").write_bytes(
@@ -43,7 +43,7 @@ def test_f1_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
     assert [event["at"] for event in events(str(tmp_path))] == [event["at"] for event in latest(str(tmp_path))] == [2]
 
 
-def test_f1_writers_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
+def test_writers_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
     def write(place: int) -> bool:
         return record(str(tmp_path), {"event": "prompt", "at": OCTOBER, "place": place, "padding": "x" * 2000})
 
@@ -52,7 +52,7 @@ def test_f1_writers_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
     assert sorted(event["place"] for event in events(str(tmp_path))) == list(range(200))
 
 
-def test_f1_the_last_events_are_read_from_the_end(tmp_path: Path) -> None:
+def test_the_last_events_are_read_from_the_end(tmp_path: Path) -> None:
     for place in range(300):
         record(str(tmp_path), {"event": "prompt", "at": OCTOBER, "place": place, "padding": "x" * 1000})
     found = [event["place"] for event in latest(str(tmp_path))]
@@ -60,7 +60,7 @@ def test_f1_the_last_events_are_read_from_the_end(tmp_path: Path) -> None:
     assert 200 < len(found) <= TAIL // 1000
 
 
-def test_f1_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert not record(str(tmp_path / "file"), {"event": "prompt", "at": OCTOBER})
     assert not record(str(tmp_path), {"event": "prompt"})
@@ -68,6 +68,6 @@ def test_f1_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None
     assert list(events(str(tmp_path / "file"))) == latest(str(tmp_path / "nowhere")) == []
 
 
-def test_f1_lone_surrogates_are_written_as_escapes(tmp_path: Path) -> None:
+def test_lone_surrogates_are_written_as_escapes(tmp_path: Path) -> None:
     assert record(str(tmp_path), {"event": "prompt", "at": OCTOBER, "query": "half \ud83d"})
     assert [event["query"] for event in events(str(tmp_path))] == ["half \ud83d"]

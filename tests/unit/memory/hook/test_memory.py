@@ -29,7 +29,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_a1_a_memory_read_and_written_again_has_lost_nothing() -> None:
+def test_a_memory_read_and_written_again_has_lost_nothing() -> None:
     again = as_record(from_record(WHOLE))
     assert again == WHOLE
     assert list(again)[-1] == "content"
@@ -37,17 +37,17 @@ def test_a1_a_memory_read_and_written_again_has_lost_nothing() -> None:
     assert as_record(from_record(json.loads(json.dumps(again)))) == again
 
 
-def test_a1_a_later_schema_version_stays_what_it_is() -> None:
+def test_a_later_schema_version_stays_what_it_is() -> None:
     assert as_record(from_record({**WHOLE, "schema_version": "2.3"}))["schema_version"] == "2.3"
 
 
-def test_a1_links_beside_the_other_fields_join_those_of_the_object() -> None:
+def test_links_beside_the_other_fields_join_those_of_the_object() -> None:
     record = {"id": "x", "category": "decision", "title": "X", "supports": ["b"], "links": {"supports": ["a"]}}
     assert from_record(record).links == {"supports": ("a", "b")}
     assert from_record({**record, "links": None}).links == {"supports": ("b",)}
 
 
-def test_a1_a_supersedes_of_one_text_is_a_list_of_one() -> None:
+def test_a_supersedes_of_one_text_is_a_list_of_one() -> None:
     assert from_record({**WHOLE, "supersedes": "older"}).supersedes == ("older",)
 
 
@@ -69,7 +69,7 @@ def test_a1_a_supersedes_of_one_text_is_a_list_of_one() -> None:
         ({"record_status": "gone"}, "record_status is 'gone'"),
     ],
 )
-def test_a1_what_makes_a_memory_unusable_is_told_with_its_cure(change: dict[str, Any], told: str) -> None:
+def test_what_makes_a_memory_unusable_is_told_with_its_cure(change: dict[str, Any], told: str) -> None:
     with pytest.raises(MemoryFault, match=told):
         from_record({**WHOLE, **change})
     with pytest.raises(MemoryFault, match="not a memory"):

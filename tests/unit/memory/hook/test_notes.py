@@ -8,7 +8,7 @@ from ringtrue.memory.hook.notes import from_note, front_faults, front_matter
 from ringtrue.memory.hook.settings import Settings
 
 
-def test_a1_a_note_of_an_agent_is_a_memory() -> None:
+def test_a_note_of_an_agent_is_a_memory() -> None:
     text = """---
 name: "Prefers small commits"
 description: One change a commit
@@ -29,13 +29,13 @@ Small ones: they are read.
     assert note.body.startswith("One change a commit\n# Commits")
 
 
-def test_a1_a_note_without_front_matter_takes_its_heading_or_its_name() -> None:
+def test_a_note_without_front_matter_takes_its_heading_or_its_name() -> None:
     assert from_note("# Build ##\n\nmake all", "/n/b.md").title == "Build"
     assert from_note("make all", "/n/how to build.md").id == "note-n-how-to-build"
     assert from_note("---\nno end: here\ntext", "/n/b.md").body == "---\nno end: here\ntext"
 
 
-def test_a1_unknown_values_of_a_note_are_left_at_the_default() -> None:
+def test_unknown_values_of_a_note_are_left_at_the_default() -> None:
     note = from_note("---\ncategory: idea\ntags: a, b\n---\ntext", "/n/b.md")
     assert (note.category, note.status, note.tags) == ("decision", "active", ("a", "b"))
 
@@ -52,7 +52,7 @@ def test_a1_unknown_values_of_a_note_are_left_at_the_default() -> None:
         ("text", "/home/user/b.md", "decision"),
     ],
 )
-def test_a1_the_category_of_a_note_is_what_it_says_else_what_it_looks_like(text, path, category) -> None:
+def test_the_category_of_a_note_is_what_it_says_else_what_it_looks_like(text, path, category) -> None:
     assert from_note(text, path).category == category
 
 
@@ -62,7 +62,7 @@ def test_trap_30_a_note_whose_status_is_not_understood_is_not_taken_for_active()
         from_note("---\nrecord_status: retired # for good\n---\ntext", "/n/b.md")
 
 
-def test_a1_an_empty_note_is_no_memory() -> None:
+def test_an_empty_note_is_no_memory() -> None:
     with pytest.raises(MemoryFault, match="no text"):
         from_note("---\ntitle: x\n---\n\n", "/n/b.md")
     assert front_matter("") == ({}, "")
@@ -94,13 +94,13 @@ def test_a1_an_empty_note_is_no_memory() -> None:
         ("links:\n  supports: [a]\n  title: not ours", {"supports": ["a"]}),
     ],
 )  # fmt: skip
-def test_a1_front_matter_of_more_than_one_line(lines, facts) -> None:
+def test_front_matter_of_more_than_one_line(lines, facts) -> None:
     text = f"---\n{lines}\n---\nbody"
     assert front_matter(text) == (facts, "body")
     assert front_faults(text) == []
 
 
-def test_a1_indented_lines_are_no_facts_of_the_note() -> None:
+def test_indented_lines_are_no_facts_of_the_note() -> None:
     lines = "title: Right title\ndescription: |\n  First line.\n  title: hijacked title\n  category: constraint"
     note = from_note(f"---\n{lines}\n---\nbody", "/n/b.md")
     assert (note.title, note.category) == ("Right title", "decision")
@@ -118,18 +118,18 @@ def test_a1_indented_lines_are_no_facts_of_the_note() -> None:
         ("description:\n  Note: well", {"description": "Note: well"}),
     ],
 )
-def test_a1_what_cannot_be_read_is_taken_as_it_stands_in_place(line, facts) -> None:
+def test_what_cannot_be_read_is_taken_as_it_stands_in_place(line, facts) -> None:
     text = f"---\n{line}\n---\nbody"
     assert front_matter(text) == (facts, "body")
     assert front_faults(text)[0].startswith("line 2 ")
 
 
 @pytest.mark.parametrize("line", ["tags: " + "[" * 100_000, "tags: ['" + "',\"" * 50_000, "a: |\n" + "\n" * 100_000 + "  x"])
-def test_a1_long_front_matter_is_read_without_recursion(line) -> None:
+def test_long_front_matter_is_read_without_recursion(line) -> None:
     assert front_matter(f"---\n{line}\n---\nbody")[1] == "body"
 
 
-def test_a3_a_note_in_a_further_root_is_found_by_its_folded_description(tmp_path) -> None:
+def test_a_note_in_a_further_root_is_found_by_its_folded_description(tmp_path) -> None:
     (tmp_path / "notes").mkdir()
     lines = (
         "name: deploys\ndescription: >-\n  Never deploy on Friday because\n  the pagers are off\nmetadata:\n  type: feedback"

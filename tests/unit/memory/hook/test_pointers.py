@@ -25,7 +25,7 @@ def memory(**more: Any) -> Memory:
     return Memory(**{**given, "path": f"{ROOT}/runbook/redis-full.json", "body": "Do not tell.", **more})
 
 
-def test_a5_a_pointer_has_category_title_path_tags_and_confidence_and_not_the_body() -> None:
+def test_a_pointer_has_category_title_path_tags_and_confidence_and_not_the_body() -> None:
     block = context_block(shown(memory(), confidence="medium"), ROOT)
     tree = ElementTree.fromstring(block)
     (pointer,) = tree
@@ -37,7 +37,7 @@ def test_a5_a_pointer_has_category_title_path_tags_and_confidence_and_not_the_bo
     assert "Do not tell" not in block
 
 
-def test_a5_nothing_shown_is_no_text_at_all() -> None:
+def test_nothing_shown_is_no_text_at_all() -> None:
     assert context_block(HookDecision(reason="nothing stands out"), ROOT) == ""
 
 
@@ -66,7 +66,7 @@ def test_trap_32_markers_and_invisible_letters_in_a_title_are_taken_out() -> Non
     assert "\u202e" not in text
 
 
-def test_a5_the_text_never_passes_ten_thousand_characters() -> None:
+def test_the_text_never_passes_ten_thousand_characters() -> None:
     long = [memory(path="/" + "&" * 1500, title="<" * 120, tags=("&" * 300,)) for _ in range(3)]
     block = context_block(shown(*long), ROOT)
     assert len(block) <= LIMIT == 10_000
@@ -74,7 +74,7 @@ def test_a5_the_text_never_passes_ten_thousand_characters() -> None:
     assert context_block(shown(memory(path="/" + "&" * 4000)), ROOT) == ""
 
 
-def test_a5_the_hint_is_one_line_inside_the_same_element() -> None:
+def test_the_hint_is_one_line_inside_the_same_element() -> None:
     tree = ElementTree.fromstring(hint_block(ROOT))
     assert tree.tag == "memory-context"
     assert len(tree) == 0

@@ -1,4 +1,4 @@
-"""A-8: every hostile case of ``tests/redteam`` against the hook, the commands and the doctor.
+"""Every hostile case of ``tests/redteam`` against the hook, the commands and the doctor.
 
 Nothing here is timed; a watchdog of a minute turns what would hang into a failure.
 """

@@ -14,7 +14,7 @@ def written(tmp_path: Path, value: Any) -> tuple[Settings, list[str]]:
     return read_settings(str(tmp_path))
 
 
-def test_a3_the_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
+def test_the_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
     settings, faults = read_settings(str(tmp_path))
     assert (settings, faults) == (Settings(), [])
     assert settings.enabled
@@ -27,7 +27,7 @@ def test_a3_the_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
     assert not settings.related_files_boost
 
 
-def test_a3_every_setting_can_be_set(tmp_path: Path) -> None:
+def test_every_setting_can_be_set(tmp_path: Path) -> None:
     section = {
         "enabled": False,
         "match_strategy": "hybrid",
@@ -53,7 +53,7 @@ def test_a3_every_setting_can_be_set(tmp_path: Path) -> None:
     assert settings.roots == (str(tmp_path / ".." / "notes"), "/elsewhere")
 
 
-def test_a3_max_inject_is_the_old_name_and_the_new_one_wins() -> None:
+def test_max_inject_is_the_old_name_and_the_new_one_wins() -> None:
     assert from_section({"max_inject": 1})[0].auto_inject.max_results == 1
     both = {"max_inject": 1, "auto_inject": {"max_results": 2, "relative_cutoff": 0.9}}
     assert from_section(both)[0].auto_inject.max_results == 2
@@ -76,7 +76,7 @@ def test_a3_max_inject_is_the_old_name_and_the_new_one_wins() -> None:
         ({"thresold": "null"}, "retrieval.thresold"),
     ],
 )
-def test_a3_a_bad_value_leaves_the_default_and_says_where_it_is(section: dict[str, Any], place: str) -> None:
+def test_a_bad_value_leaves_the_default_and_says_where_it_is(section: dict[str, Any], place: str) -> None:
     settings, faults = from_section(section)
     assert settings == Settings()
     assert len(faults) == 1
@@ -84,7 +84,7 @@ def test_a3_a_bad_value_leaves_the_default_and_says_where_it_is(section: dict[st
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"retrieval": []}', "\x00", "[" * 100_000])
-def test_a3_a_file_that_is_no_settings_leaves_the_defaults(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_settings_leaves_the_defaults(tmp_path: Path, text: str) -> None:
     settings, faults = written(tmp_path, text)
     assert settings == Settings()
     assert len(faults) == 1

@@ -175,7 +175,7 @@ def test_trap_26_the_level_hardly_moves_with_the_size_of_the_store() -> None:
     assert all(0.2 < level < 0.9 for level in levels)
 
 
-def test_a10_memory_bench_is_precise_silent_off_topic_and_not_mute() -> None:
+def test_memory_bench_is_precise_silent_off_topic_and_not_mute() -> None:
     outcome = Outcome(bench(), bench_questions())
     assert outcome.set_precision >= 0.70
     assert outcome.false / 35 < 0.10
@@ -183,7 +183,7 @@ def test_a10_memory_bench_is_precise_silent_off_topic_and_not_mute() -> None:
     assert outcome.right >= 11
 
 
-def test_a10_memory_bench_stays_so_among_the_memories_of_another_project() -> None:
+def test_memory_bench_stays_so_among_the_memories_of_another_project() -> None:
     outcome = Outcome((*bench(), *agent()), bench_questions())
     assert outcome.set_precision >= 0.70
     assert outcome.false / 35 < 0.10
@@ -191,7 +191,7 @@ def test_a10_memory_bench_stays_so_among_the_memories_of_another_project() -> No
     assert outcome.right >= 10
 
 
-def test_a4_another_store_that_nothing_was_set_by_behaves_alike() -> None:
+def test_another_store_that_nothing_was_set_by_behaves_alike() -> None:
     questions = glasshouse_questions()
     assert len(glasshouse()) == 40
     assert len(questions) == 43
@@ -202,7 +202,7 @@ def test_a4_another_store_that_nothing_was_set_by_behaves_alike() -> None:
     assert outcome.right >= 18
 
 
-def test_a4_one_word_by_accident_is_never_enough() -> None:
+def test_one_word_by_accident_is_never_enough() -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     for prompt in (
@@ -223,7 +223,7 @@ def test_trap_28_a_single_weak_hit_is_never_of_high_confidence() -> None:
     assert not decide(index, [MemoryHit(memory, 9.0, 1)], weak, SETTINGS).inject
 
 
-def test_a4_fixed_keeps_the_scores_of_before() -> None:
+def test_fixed_keeps_the_scores_of_before() -> None:
     memories = [Memory(id=name, category="decision", title="Redis cache", body="") for name in "abcdef"]
     index = Index(memories, SETTINGS)
     fixed = Settings(threshold="fixed", retention_days={})
@@ -238,7 +238,7 @@ def test_a4_fixed_keeps_the_scores_of_before() -> None:
     assert shown(9.0, 8.0, 7.0, 6.0) == [9.0, 8.0, 7.0]
 
 
-def test_a4_no_more_than_the_settings_allow_is_shown() -> None:
+def test_no_more_than_the_settings_allow_is_shown() -> None:
     memories = [Memory(id=f"m{place}", category="decision", title="Broker Redis is full", body="") for place in range(6)]
     index = Index(memories, SETTINGS)
     level = null_level(index, SETTINGS)
@@ -247,7 +247,7 @@ def test_a4_no_more_than_the_settings_allow_is_shown() -> None:
         assert len(ask(index, "the broker redis is full", level, settings).inject) == most
 
 
-def test_a4_what_is_shown_keeps_the_order_of_the_index() -> None:
+def test_what_is_shown_keeps_the_order_of_the_index() -> None:
     index = Index(bench(), SETTINGS)
     shown = ask(index, "auth: what do I need to know before I change how people sign in?", null_level(index, SETTINGS))
     ranks = [hit.rank for hit in shown.inject]
@@ -255,19 +255,19 @@ def test_a4_what_is_shown_keeps_the_order_of_the_index() -> None:
     assert ranks == sorted(ranks)
 
 
-def test_a4_nothing_found_is_nothing_shown() -> None:
+def test_nothing_found_is_nothing_shown() -> None:
     for memories in ((), bench()):
         index = Index(memories, SETTINGS)
         assert not ask(index, "zzz qqq xxyzzy", null_level(index, SETTINGS)).inject
         assert not ask(index, "", null_level(index, SETTINGS)).inject
 
 
-def test_a4_the_null_distribution_has_at_least_two_hundred_draws_and_the_99th_percentile() -> None:
+def test_the_null_distribution_has_at_least_two_hundred_draws_and_the_99th_percentile() -> None:
     assert DRAWS >= 200
     assert PERCENTILE == 0.99
 
 
-def test_a4_the_level_is_that_of_the_99th_percentile_of_drawn_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_level_is_that_of_the_99th_percentile_of_drawn_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other draws than those it was made from pass it about once in a hundred times."""
     said = [MemoryWords(memory, 2000) for memory in bench() if memory.status == "active"]
     level = draw_level(bench(), 2000, total=len(bench()))
@@ -276,7 +276,7 @@ def test_a4_the_level_is_that_of_the_99th_percentile_of_drawn_texts(monkeypatch:
     assert 0.004 < passed / 4000 < 0.02
 
 
-def test_a4_drawn_texts_are_judged_as_real_ones_are() -> None:
+def test_drawn_texts_are_judged_as_real_ones_are() -> None:
     said = [MemoryWords(memory, 2000) for memory in bench()]
     table = EvidenceTable(said)
     counts = Counter(short for one in said for short in one.places)
@@ -286,7 +286,7 @@ def test_a4_drawn_texts_are_judged_as_real_ones_are() -> None:
         assert table.best(words) == pytest.approx(max(evidence(words, weighed, one) for one in said))
 
 
-def test_a4_the_level_of_a_sample_is_near_that_of_the_whole_store() -> None:
+def test_the_level_of_a_sample_is_near_that_of_the_whole_store() -> None:
     memories = list(sized(5000, "redis-broker-out-of-memory")[0].memories)[:1000]
     whole = draw_level(memories, 2000, total=1000)
     sampled = null_level(Index(memories, SETTINGS), SETTINGS)
@@ -294,7 +294,7 @@ def test_a4_the_level_of_a_sample_is_near_that_of_the_whole_store() -> None:
     assert sampled.value == pytest.approx(whole.value, rel=0.25)
 
 
-def test_a4_the_level_does_not_depend_on_how_python_orders_sets() -> None:
+def test_the_level_does_not_depend_on_how_python_orders_sets() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from ringtrue.memory.hook.memory import Memory\nfrom ringtrue.memory.hook.null_level import draw_level\n"
@@ -321,7 +321,7 @@ def write(root: Path, *memories: Memory) -> None:
         path.write_text(json.dumps(record), encoding="utf-8")
 
 
-def test_a4_the_level_is_kept_until_the_store_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_level_is_kept_until_the_store_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(
         tmp_path,
         *(Memory(id=f"m{place}", category="decision", title=f"Choice {place}", body="of a cache") for place in range(5)),
@@ -354,7 +354,7 @@ def test_a4_the_level_is_kept_until_the_store_changes(tmp_path: Path, monkeypatc
         b'{"key": "KEY", "base": "x", "step": 0.1, "files": 1, "total": 1, "sample": "", "shares": {}, "size": 1}',
     ],
 )
-def test_a4_a_damaged_level_is_drawn_again(tmp_path: Path, broken: bytes) -> None:
+def test_a_damaged_level_is_drawn_again(tmp_path: Path, broken: bytes) -> None:
     write(tmp_path, Memory(id="one", category="decision", title="Sessions are JWT", body="without state"))
     index = open_index(str(tmp_path), SETTINGS)
     good = null_level(index, SETTINGS, root=str(tmp_path))
@@ -364,9 +364,7 @@ def test_a4_a_damaged_level_is_drawn_again(tmp_path: Path, broken: bytes) -> Non
     assert null_level(index, SETTINGS, root=str(tmp_path)).value == good.value
 
 
-def test_a4_the_level_of_a_large_folder_is_drawn_from_a_few_of_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_level_of_a_large_folder_is_drawn_from_a_few_of_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memories = store(bench()[0], SAMPLE + 40)
     write(tmp_path, *memories)
     index = open_index(str(tmp_path), SETTINGS)
@@ -384,11 +382,11 @@ def test_a4_the_level_of_a_large_folder_is_drawn_from_a_few_of_its_files(
 @pytest.mark.parametrize(
     ("one", "other"), [("migrations", "migrate"), ("stopping", "stopped"), ("keys", "key"), ("rendering", "rendered")]
 )
-def test_a4_forms_of_a_word_are_one_word(one: str, other: str) -> None:
+def test_forms_of_a_word_are_one_word(one: str, other: str) -> None:
     assert stem(one) == stem(other)
 
 
-def test_a4_the_beginning_of_a_word_counts_less_than_the_word() -> None:
+def test_the_beginning_of_a_word_counts_less_than_the_word() -> None:
     said = MemoryWords(Memory(id="a", category="decision", title="Authentication by token", body=""), 2000)
     assert 0 < said.counts("auth") < said.counts("authentication") == 1.0
     assert said.counts("aut") == said.counts("author") == 0.0
@@ -398,7 +396,7 @@ def retitled(memory: Memory) -> Memory:
     return Memory(id=memory.id, category=memory.category, title="Another title altogether", body=memory.body)
 
 
-def test_a4_a_change_outside_the_sample_of_a_large_folder_draws_nothing_anew(
+def test_a_change_outside_the_sample_of_a_large_folder_draws_nothing_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ringtrue.memory.hook import null_level as module
@@ -425,7 +423,7 @@ def test_a4_a_change_outside_the_sample_of_a_large_folder_draws_nothing_anew(
     assert changed.value == null_level(Index(open_index(root, SETTINGS).memories, SETTINGS), SETTINGS).value
 
 
-def test_a4_a_memory_that_is_called_by_its_phrase_is_shown_with_high_confidence() -> None:
+def test_a_memory_that_is_called_by_its_phrase_is_shown_with_high_confidence() -> None:
     release = Memory(
         id="release", category="runbook", title="Release", body="tag main", trigger_phrases=("ship it", "demurrage")
     )
@@ -440,7 +438,7 @@ def test_a4_a_memory_that_is_called_by_its_phrase_is_shown_with_high_confidence(
     assert not ask(index, "write one about spring\nlooks good, ship it", level, prompt="write one about spring").inject
 
 
-def test_a4_the_question_at_the_end_of_a_paste_is_heard() -> None:
+def test_the_question_at_the_end_of_a_paste_is_heard() -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     prose = (
@@ -458,7 +456,7 @@ TURN = "the broker redis is full and refuses new messages, what now?"
     "prompt",
     ["tell me a joke", "Write a haiku about autumn", "run the test suite", "how is the weather", "write one about spring"],
 )
-def test_a5_earlier_turns_do_not_bring_up_their_topic_when_the_prompt_has_another(prompt: str) -> None:
+def test_earlier_turns_do_not_bring_up_their_topic_when_the_prompt_has_another(prompt: str) -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     text = enriched(prompt, SETTINGS, turns=[TURN])
@@ -466,7 +464,7 @@ def test_a5_earlier_turns_do_not_bring_up_their_topic_when_the_prompt_has_anothe
     assert not ask(index, text, level, prompt=prompt).inject
 
 
-def test_a5_what_earlier_turns_bring_up_is_of_medium_confidence_and_not_shown_twice() -> None:
+def test_what_earlier_turns_bring_up_is_of_medium_confidence_and_not_shown_twice() -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     prompt = "and how do we fix it?"
@@ -480,7 +478,7 @@ def test_a5_what_earlier_turns_bring_up_is_of_medium_confidence_and_not_shown_tw
     assert alone.confidence == ["high"]
 
 
-def test_a5_a_short_prompt_is_not_drowned_by_turns_about_something_else() -> None:
+def test_a_short_prompt_is_not_drowned_by_turns_about_something_else() -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     prompt = "broker redis full?"
@@ -496,7 +494,7 @@ def test_a5_a_short_prompt_is_not_drowned_by_turns_about_something_else() -> Non
         *("run the tests again", "commit this now", "undo that change", "who wrote this?", "can you run that again?"),
     ],
 )
-def test_a5_thanks_and_new_tasks_do_not_open_the_earlier_topic(prompt: str) -> None:
+def test_thanks_and_new_tasks_do_not_open_the_earlier_topic(prompt: str) -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     assert not ask(index, enriched(prompt, SETTINGS, turns=[TURN]), level, prompt=prompt).inject
@@ -505,14 +503,14 @@ def test_a5_thanks_and_new_tasks_do_not_open_the_earlier_topic(prompt: str) -> N
 @pytest.mark.parametrize(
     "prompt", ["ok, go on with that", "please fix that", "remind me why that is so", "what should we do now?"]
 )
-def test_a5_asking_about_the_earlier_topic_or_going_on_with_it_opens_it(prompt: str) -> None:
+def test_asking_about_the_earlier_topic_or_going_on_with_it_opens_it(prompt: str) -> None:
     index = Index(bench(), SETTINGS)
     level = null_level(index, SETTINGS)
     shown = ask(index, enriched(prompt, SETTINGS, turns=[TURN]), level, prompt=prompt)
     assert shown.inject[0].memory.id == "redis-broker-out-of-memory"
 
 
-def test_a4_a_shared_number_alone_is_no_evidence() -> None:
+def test_a_shared_number_alone_is_no_evidence() -> None:
     limit = Memory(id="limit", category="constraint", title="API rate limit is 100 requests per minute", body="429 beyond 100")
     index = Index([limit], SETTINGS)
     level = null_level(index, SETTINGS)
@@ -520,7 +518,7 @@ def test_a4_a_shared_number_alone_is_no_evidence() -> None:
     assert ask(index, "is the rate limit of the API 100 requests?", level).inject
 
 
-def test_a4_a_short_question_beside_a_long_log_is_heard() -> None:
+def test_a_short_question_beside_a_long_log_is_heard() -> None:
     flags = Memory(
         id="flags", category="decision", title="Feature flags live in the database", body="table flag", tags=("flags",)
     )

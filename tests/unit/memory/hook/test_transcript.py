@@ -32,14 +32,14 @@ def write(folder: Path, *lines: str) -> Path:
     return path
 
 
-def test_a5_only_what_the_user_typed_counts() -> None:
+def test_only_what_the_user_typed_counts() -> None:
     assert turns(HOSTS / "claude-code-transcript.jsonl") == [
         "one of the partners says our webhook has been silent since Friday",
         "their endpoint got switched off after errors",
     ]
 
 
-def test_a5_the_latest_turns_come_last_and_no_more_than_asked_for(tmp_path: Path) -> None:
+def test_the_latest_turns_come_last_and_no_more_than_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path, *(user(f"turn number {place}") for place in range(6)))
     assert turns(path, max_turns=2) == ["turn number 4", "turn number 5"]
     assert turns(path, max_turns=0) == []
@@ -66,31 +66,31 @@ def test_trap_33_lone_surrogates_and_lines_that_are_no_objects_are_survived(tmp_
 
 
 @pytest.mark.parametrize("mark", ["isSidechain", "isMeta", "isCompactSummary", "toolUseResult"])
-def test_a5_lines_marked_as_not_the_users_are_passed_over(tmp_path: Path, mark: str) -> None:
+def test_lines_marked_as_not_the_users_are_passed_over(tmp_path: Path, mark: str) -> None:
     assert turns(write(tmp_path, user("said by a machine", **{mark: True}), user("said by a person"))) == ["said by a person"]
 
 
 @pytest.mark.parametrize(
     "text", ["<command-name>/model</command-name>", "<local-command-stdout>ok</local-command-stdout>", "  "]
 )
-def test_a5_markup_of_commands_is_no_turn(tmp_path: Path, text: str) -> None:
+def test_markup_of_commands_is_no_turn(tmp_path: Path, text: str) -> None:
     assert turns(write(tmp_path, user("deploy it"), user(text), user([{"type": "text", "text": text}]))) == ["deploy it"]
 
 
-def test_a5_the_turns_of_a_codex_rollout_are_read(tmp_path: Path) -> None:
+def test_the_turns_of_a_codex_rollout_are_read(tmp_path: Path) -> None:
     line = json.dumps({"type": "event_msg", "payload": {"type": "user_message", "message": "why is the lock held"}})
     other = json.dumps({"type": "event_msg", "payload": {"type": "token_count", "message": "no"}})
     assert turns(write(tmp_path, line, other, '{"type":"event_msg","payload":[]}')) == ["why is the lock held"]
 
 
-def test_a5_a_transcript_that_cannot_be_read_gives_nothing(tmp_path: Path) -> None:
+def test_a_transcript_that_cannot_be_read_gives_nothing(tmp_path: Path) -> None:
     assert turns(tmp_path / "missing.jsonl") == turns(tmp_path) == user_turns("a\0b", max_turns=3, tail_bytes=10) == []
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         assert turns(tmp_path / "pipe") == []  # and does not wait for a writer
 
 
-def test_a3_the_paths_of_the_last_uses_of_tools_are_found() -> None:
+def test_the_paths_of_the_last_uses_of_tools_are_found() -> None:
     path = str(HOSTS / "claude-code-transcript.jsonl")
     assert used_paths(path, most=5, tail_bytes=8192) == ["/projects/shop/src/webhooks/send.py"]
 
@@ -103,7 +103,7 @@ def test_a3_the_paths_of_the_last_uses_of_tools_are_found() -> None:
         json.dumps({"type": "system", "subtype": "local_command", "content": "<command-name>/clear</command-name>"}),
     ],
 )
-def test_a5_what_was_said_before_the_conversation_was_cleared_does_not_count(tmp_path: Path, line: str) -> None:
+def test_what_was_said_before_the_conversation_was_cleared_does_not_count(tmp_path: Path, line: str) -> None:
     assert turns(write(tmp_path, user("terraform lock"), line, user("paint the fence"))) == ["paint the fence"]
     assert turns(write(tmp_path, user("terraform lock"), line)) == []
     assert turns(write(tmp_path, user("say <command-name>/clear</command-name>"))) == [
@@ -111,6 +111,6 @@ def test_a5_what_was_said_before_the_conversation_was_cleared_does_not_count(tmp
     ]
 
 
-def test_a5_markup_that_hosts_do_not_use_is_the_users_own(tmp_path: Path) -> None:
+def test_markup_that_hosts_do_not_use_is_the_users_own(tmp_path: Path) -> None:
     for text in ("<app-header> should use JWT", "<command-palette> opens twice", "<bash-runner/> hangs"):
         assert turns(write(tmp_path, user(text))) == [text]

@@ -29,12 +29,12 @@ def found(prompt: str, *texts: str) -> list[str]:
         return [row[0] for row in db.execute("SELECT * FROM memory WHERE memory MATCH ?", (expression,))]
 
 
-def test_a3_a_part_of_a_word_finds_the_word() -> None:
+def test_a_part_of_a_word_finds_the_word() -> None:
     assert found("auth", "authentication by token", "author", "oath") == ["authentication by token", "author"]
     assert found("caching", "cached for an hour") == ["cached for an hour"]
 
 
-def test_a3_a_verb_in_y_and_its_noun_find_each_other_though_their_stems_differ() -> None:
+def test_a_verb_in_y_and_its_noun_find_each_other_though_their_stems_differ() -> None:
     texts = "we deploy at noon", "deployments at noon", "the depot at noon"
     for word in ("deploy", "deployed", "deployment", "deployments"):
         assert found(word, *texts)[:1] == ["we deploy at noon"], word
@@ -48,17 +48,17 @@ def test_trap_27_a_compound_is_an_exact_phrase_and_never_the_beginning_of_anothe
     assert "*" not in str(match_expression("user_id and max-age and app.config", 15))
 
 
-def test_a3_two_letters_and_numbers_stand_for_themselves() -> None:
+def test_two_letters_and_numbers_stand_for_themselves() -> None:
     assert found("id", "identity", "the id") == ["the id"]
     assert found("port 500", "5000 lines", "error 500") == ["error 500"]
 
 
-def test_a3_reserved_words_are_words() -> None:
+def test_reserved_words_are_words() -> None:
     assert match_expression("NEAR(redis, cache) NOT AND OR", 15) == '"near"* OR "redis"* OR "cache"*'
     assert found("near", "nearby", "far") == ["nearby"]
 
 
-def test_a3_stop_words_short_words_repeats_and_the_limit() -> None:
+def test_stop_words_short_words_repeats_and_the_limit() -> None:
     assert query_words("What's the x of Redis, redis and the cache's TTL? Don't guess", 15) == [
         "redis",
         "cache",
@@ -70,25 +70,25 @@ def test_a3_stop_words_short_words_repeats_and_the_limit() -> None:
     assert {"and", "or", "not"} <= STOP_WORDS
 
 
-def test_a3_words_of_other_languages_are_found_however_they_were_typed() -> None:
+def test_words_of_other_languages_are_found_however_they_were_typed() -> None:
     assert found("Gro\u0308ße", "Die Größe der Warteschlange") == ["Die Größe der Warteschlange"]
     assert found("pokémon", "Pokemon cards") == ["Pokemon cards"]
 
 
 @settings(max_examples=60)
 @given(st.text(max_size=200))
-def test_a8_no_text_makes_an_expression_that_fts5_refuses(text: str) -> None:
+def test_no_text_makes_an_expression_that_fts5_refuses(text: str) -> None:
     assert found(text, "") == [], "an error would pass through"
 
 
-def test_a3_of_more_words_than_the_limit_the_telling_ones_are_taken_in_their_order() -> None:
+def test_of_more_words_than_the_limit_the_telling_ones_are_taken_in_their_order() -> None:
     preamble = "The people of the city came home and the day was long. " * 3
     assert query_words(f"{preamble} why not kafka for webhook retries?", 3) == ["kafka", "webhook", "retries"]
     numbers = " ".join(str(number) for number in range(100, 300))
     assert query_words(f"{numbers} kafka {numbers} timeout", 2) == ["kafka", "timeout"]
 
 
-def test_a3_a_text_of_any_length_is_looked_at_at_both_ends() -> None:
+def test_a_text_of_any_length_is_looked_at_at_both_ends() -> None:
     long = "kafka " + "noise " * 100_000 + "terraform"
     assert len(cut(long)) <= LONGEST
     assert query_words(long, 15) == ["kafka", "noise", "terraform"]
@@ -97,7 +97,7 @@ def test_a3_a_text_of_any_length_is_looked_at_at_both_ends() -> None:
     assert cut(cut(long)) == cut(long)
 
 
-def test_a3_a_beginning_has_no_more_words_than_the_limit() -> None:
+def test_a_beginning_has_no_more_words_than_the_limit() -> None:
     assert beginning("is it safe?\nthe terraform lock of the app folder", 3) == "is it safe?\nthe terraform lock of the"
     assert beginning("terraform terraform terraform", 1) == "terraform terraform terraform"
 
@@ -105,7 +105,7 @@ def test_a3_a_beginning_has_no_more_words_than_the_limit() -> None:
 @pytest.mark.parametrize(
     ("query", "text"), [("429s", "status 429"), ("429", "many 429s"), ("email", "an E-mail"), ("e-mail", "one email")]
 )
-def test_a3_numbers_in_the_plural_and_letters_with_a_hyphen_are_the_same_word(query: str, text: str) -> None:
+def test_numbers_in_the_plural_and_letters_with_a_hyphen_are_the_same_word(query: str, text: str) -> None:
     memories = [
         Memory(id="it", category="decision", title=text, body=""),
         Memory(id="no", category="decision", title="x", body=""),
@@ -125,5 +125,5 @@ def test_a3_numbers_in_the_plural_and_letters_with_a_hyphen_are_the_same_word(qu
         ("run the test suite", False),
     ],
 )
-def test_a5_a_text_refers_back_by_a_word_that_stands_for_another(text: str, back: bool) -> None:
+def test_a_text_refers_back_by_a_word_that_stands_for_another(text: str, back: bool) -> None:
     assert refers_back(text) is back
