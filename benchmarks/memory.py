@@ -1,9 +1,9 @@
-"""The agent memory: how good it is on judged sets, and what its hook costs a prompt: requirements A-3, A-7 and A-10.
+"""The agent memory: how good it is on judged sets, and what its hook costs a prompt.
 
 ``ringtrue bench memory --check`` measures
 
 - **quality**: the shipped sets by every way of searching, what the hook shows unasked and what a search on demand finds, with
-  the measures of M-9;
+  the measures of an agent memory;
 - **hook**: the whole process as a host runs it, by the hooks.json of a plugin installed into a scratch project, a new process
   for every prompt, at several numbers of memories; ``python3 -c pass`` and the bare start of the same Python beside it.
   *First* is the prompt after a change, which makes the index and the null distribution anew;
@@ -11,7 +11,7 @@
   searches at once;
 - **vectors in the hook**: a process that opens the hybrid with its vectors made before, answers one prompt and ends.
 
-A-10's bars on LoCoMo are measured by ``ringtrue bench quality --memory``.
+The bars on LoCoMo are measured by ``ringtrue bench quality --memory``.
 """
 
 from __future__ import annotations
@@ -425,7 +425,7 @@ def render(report: dict[str, Any]) -> str:
     lines: list[str] = []
     if report["quality"]:
         shown, of_memory = _quality_table(report["quality"]), _memory_table(report["quality"])
-        lines += [ABOUT_QUALITY, "", shown, "", "Measures of M-9, on demand:", "", of_memory, ""]
+        lines += [ABOUT_QUALITY, "", shown, "", "Measures of an agent memory, on demand:", "", of_memory, ""]
     if report["hook"]:
         lines += [ABOUT_HOOK.format(report["prompts"]), "", _hook_table(report), ""]
     if report["vectors"]:

@@ -1,4 +1,4 @@
-"""How good the built-in retrievers are with their defaults: nDCG@10 on test collections, beside the floors of R-8.
+"""How good the built-in retrievers are with their defaults: nDCG@10 on test collections, beside their floors.
 
 ``ringtrue bench quality --check`` ingests every collection that is there, answers all its queries by each retriever as
 ``ringtrue search`` would, scores the answers, and exits 1 when a floor is missed or the hybrid lies more than 0.01 below its
@@ -162,7 +162,7 @@ def _collection(name: str, data: Path, retrievers: Sequence[str]) -> list[dict[s
 
 
 def _memory(name: str, data: Path) -> list[dict[str, Any]]:
-    """Return the figures of A-10: over all questions, without the adversarial ones, and for each conversation."""
+    """Return the figures of LoCoMo: over all questions, without the adversarial ones, and for each conversation."""
     from ringtrue.measures import score
 
     label, golden, collection = _opened(name, data)

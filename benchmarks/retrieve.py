@@ -1,4 +1,4 @@
-"""Ringtrue's search beside bare tantivy, bm25s, SQLite FTS5 and NumPy: the speed floors of requirement R-9, and other costs.
+"""Ringtrue's search beside bare tantivy, bm25s, SQLite FTS5 and NumPy: the speed floors, and other costs.
 
 ``python benchmarks/retrieve.py --check`` builds every index in a process of its own, opens it in another that stays warm, and
 lets all of them answer the same queries in turn, round after round, so that a busy minute of the machine falls on all alike.
@@ -46,7 +46,7 @@ from common import (
 from retrieve_files import FORM
 from retrieve_tools import FTS5_DOCUMENTS, LENGTHS, NOTE_WORDS, PRODUCTS, SIZE, K
 
-# The limits of requirement R-9. They are meant for the default sizes and one machine that does nothing else.
+# The limits, meant for the default sizes and one machine that does nothing else.
 FASTER_THAN_BM25S = 10.0  # queries per second of ringtrue ÷ those of bm25s, at least
 SLOWER_THAN_TANTIVY = 1.5  # time per query of ringtrue ÷ that of bare tantivy, at most
 SLOWER_THAN_PRODUCT = 1.3  # time of a dense search ÷ that of the bare matrix product, at most

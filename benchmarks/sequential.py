@@ -1,4 +1,4 @@
-"""How often sequential tests err when looked at after every query: the table of requirement S-2.
+"""How often sequential tests err when looked at after every query.
 
 ``python benchmarks/sequential.py --check --write docs/sequential.md`` runs what ``ringtrue test simulate`` runs, checks it
 against alpha and beta, and writes the tables into the page. Differences of several shapes, without and with a gain of delta,

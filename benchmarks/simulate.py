@@ -1,4 +1,4 @@
-"""How often Ringtrue's tests err: simulated false alarms, coverage of the intervals, power (requirement C-1).
+"""How often Ringtrue's tests err: simulated false alarms, coverage of the intervals, power.
 
 ``make simulate`` draws differences whose true mean is known, thousands of times a cell, asks every test, prints the tables
 and writes them into docs/statistics.md. A limit binds a test only where what it assumes is true; the tables show the rest too.

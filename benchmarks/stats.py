@@ -1,4 +1,4 @@
-"""Ringtrue's resampling beside scipy.stats.permutation_test and scipy.stats.bootstrap: the speed floor of requirement C-4.
+"""Ringtrue's resampling beside scipy.stats.permutation_test and scipy.stats.bootstrap, with its speed floor.
 
 ``python benchmarks/stats.py --check`` gives both the same paired differences, each in a process of its own, in turn, round
 after round. Ringtrue does the whole job: every resample, all measures in one pass. SciPy is called per measure, for which
@@ -37,7 +37,7 @@ from common import (
     table,
 )
 
-# The limits of requirement C-4, meant for the default sizes.
+# The limits, meant for the default sizes.
 FASTER_THAN_SCIPY = 20.0
 MOST_MB = 500.0
 # Both draw at random: their answers may differ by this many standard errors of SciPy's, whose resamples are fewer.

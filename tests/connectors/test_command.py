@@ -1,4 +1,4 @@
-"""Command with real programs: answers line by line, ends them in time, and leaves no process behind (R-7, trap 35)."""
+"""Command with real programs: answers line by line, ends them in time, and leaves no process behind."""
 
 from __future__ import annotations
 

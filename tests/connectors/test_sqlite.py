@@ -166,7 +166,7 @@ def test_the_tables_own_tokenizer_decides_what_a_word_is(tmp_path: Path) -> None
     kept = make(tmp_path, rows=rows, options=", tokenize=\"unicode61 tokenchars '_'\"")
     assert ids(hotels(kept).search("user_id")) == ["d1"]
     split = make(tmp_path, rows=rows, name="split.sqlite")
-    assert ids(hotels(split).search("user_id")) == ["d1"]  # a phrase: never "user identity" (trap 27)
+    assert ids(hotels(split).search("user_id")) == ["d1"]  # a phrase: never "user identity"
     assert set(ids(hotels(split).search("user id"))) == {"d1", "d2", "d3"}
 
 

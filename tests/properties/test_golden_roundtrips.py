@@ -1,4 +1,4 @@
-"""G-1 to G-4 as properties: nothing is lost silently, hashes see changes, splits are fair, near doubles are found."""
+"""Properties of golden sets: nothing is lost silently, hashes see changes, splits are fair, near doubles are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""B-4 end to end: `ringtrue ci` as a workflow runs it, in a real git repository, against a server that speaks GitHub's API."""
+"""`ringtrue ci` end to end, as a workflow runs it, in a real git repository, against a server that speaks GitHub's API."""
 
 from __future__ import annotations
 

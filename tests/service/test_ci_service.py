@@ -1,4 +1,4 @@
-"""B-5: `ringtrue ci` starts the service of each side from its own checkout; one address for both sides is refused."""
+"""`ringtrue ci` starts the service of each side from its own checkout; one address for both sides is refused."""
 
 from __future__ import annotations
 

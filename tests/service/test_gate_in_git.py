@@ -1,4 +1,4 @@
-"""B-1 to B-4 end to end: a repository with a golden set, a baseline and a run, judged by the installed program."""
+"""The gate end to end: a repository with a golden set, a baseline and a run, judged by the installed program."""
 
 from __future__ import annotations
 

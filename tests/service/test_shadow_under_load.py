@@ -1,4 +1,4 @@
-"""S-1 under load: whatever the candidate does, not one production answer is delayed or changed."""
+"""Shadow runs under load: whatever the candidate does, not one production answer is delayed or changed."""
 
 from __future__ import annotations
 

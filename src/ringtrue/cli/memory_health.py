@@ -153,7 +153,7 @@ def bench_command(
     strategy: Annotated[list[str] | None, typer.Option(help="title_tags, fts5_bm25 or hybrid; default: all.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure the memory: what the hook shows unasked, what a search finds, and what M-9 asks of an agent's memory.
+    """Measure the memory: what the hook shows unasked, what a search finds, and the measures of an agent memory.
 
     A set that holds only questions is asked over your own memory folder. The hybrid needs its packages and takes longest.
     `ringtrue bench memory` measures the speed of the hook.

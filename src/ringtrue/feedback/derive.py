@@ -10,7 +10,7 @@ shown and never opened                      —    none: unknown, an unjudged do
 ========================================  =====  =========
 
 Searches with the same words count as one query. People and agents never share a row: the annotator says whose signal it was.
-What different retrievers or flags showed is not mixed unless asked for (trap 23).
+What different retrievers or flags showed is not mixed unless asked for.
 
 If several judgments speak about the same item for the same query, a person who judged by hand always wins; then what was said
 (validated), then what was done (implicit), then what was made up without anybody (bootstrapped). People come before agents, and

@@ -23,7 +23,7 @@ from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 T = TypeVar("T")
 SOURCE = "bootstrap"
 GRADE = 3
-"""The grade of a document that was cited (G-7b)."""
+"""The grade of a document that was cited."""
 COLUMNS = ("doc_id", "cited_at", "query_id", "session_id", "cited_by")
 CONFIRM = "No person has judged this set yet. After checking a judgment, set its source to manual (chair in a gold-jsonl row)."
 """How a set that a method made becomes its users' own; every new set says it of itself."""
@@ -166,7 +166,7 @@ def known_item(
     id: str = "known-item",
     created_at: str | None = None,
 ) -> KnownItems:
-    """Return a known-item set: one query per name, relevant to all documents that bear it (G-7a).
+    """Return a known-item set: one query per name, relevant to all documents that bear it.
 
     A re-run replaces the rows that an earlier run wrote in ``existing`` and leaves all others as they are: rows that a
     person confirmed, and rows from any other source. Documents without a name make no query and are reported. ``created_at``

@@ -1,6 +1,6 @@
-"""Queries made from documents (G-7d), by a pluggable generator, and an offline one that borrows few of a document's words.
+"""Queries made from documents, by a pluggable generator, and an offline one that borrows few of a document's words.
 
-A query in its document's own words measures copying, not search (trap 18). Whatever a generator returns, a query that shares
+A query in its document's own words measures copying, not search. Whatever a generator returns, a query that shares
 more than 40 % of its content words with its document is refused here; the offline generator keeps below that by construction:
 of the content words of a query at most two in five are the document's, the others are synonyms from a small list or belong to
 the question around them.

@@ -1,4 +1,4 @@
-"""How alike texts are: queries that say the same thing, and queries that are copied from their documents (trap 18).
+"""How alike texts are: queries that say the same thing, and queries that are copied from their documents.
 
 Queries are the same if they are equal after normalising, or nearly so by the words they share. A query made of its document's
 own words measures copying, not search.

@@ -1,4 +1,4 @@
-"""The rules of G-2: each a small function that yields what breaks it, in a table with the profiles it applies to.
+"""The rules of validation: each a small function that yields what breaks it, in a table with the profiles it applies to.
 
 A problem names its rule once the table has been gone through (``validate``).
 """
@@ -212,7 +212,7 @@ def has_relevant(subject: Subject) -> Problems:
 
 
 def judged_exist(subject: Subject) -> Problems:
-    """Judgments speak of queries and documents that the set has (trap 13)."""
+    """Judgments speak of queries and documents that the set has."""
     golden = subject.golden
     for query_id in [name for name in subject.judged if name not in subject.queries]:
         cure = f"add the query or correct its id{_near(query_id, subject.queries)}"
@@ -321,7 +321,7 @@ def _texts(values: Iterable[object]) -> set[str]:
 
 
 def not_copied(subject: Subject) -> Problems:
-    """No query is copied out of the document it should find (trap 18)."""
+    """No query is copied out of the document it should find."""
     copied = subject.overlap.copied
     # A few borrowed phrases are a weakness; if a tenth of the queries is copied, the set measures copying.
     report = _error if len(copied) > MANY_COPIED * len(subject.golden.queries) else _warning
@@ -331,7 +331,7 @@ def not_copied(subject: Subject) -> Problems:
 
 
 def reachable_precision(subject: Subject) -> Problems:
-    """The usual floor on P@5 can be reached at all (trap 41)."""
+    """The usual floor on P@5 can be reached at all."""
     best = subject.reachable_precision
     if best is not None and best < REACHABLE:
         message = f"even a perfect search reaches only P@5 = {best:.2f}, because queries have too few relevant documents"
@@ -400,7 +400,7 @@ RULES: dict[Callable[[Subject], Problems], frozenset[str]] = {
     visible_memories: frozenset({"memory"}),
     covered_lengths: frozenset({"general"}),
     covered_kinds: frozenset({"general"}),
-    # A known-item query has one answer by design; elsewhere a floor on P@5 is the habit that trap 41 is about.
+    # A known-item query has one answer by design; elsewhere many set a floor on P@5 that cannot be reached.
     reachable_precision: frozenset({"general"}),
 }
 """Each rule with the profiles it applies to."""

@@ -2,7 +2,7 @@
 
 Pure and columnar: no files, no printing, no randomness. What a measure *is* stands in ``definition`` (one table), how the
 ranked ones are computed in ``ranked``, those that read whole answers in ``lists``; ``align`` joins run and judgments once
-for all of them; ``scoring`` applies the policies of M-3; ``figures`` holds those that describe many
+for all of them; ``scoring`` applies the policies; ``figures`` holds those that describe many
 answers at once.
 """
 

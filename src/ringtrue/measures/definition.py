@@ -93,7 +93,7 @@ _TREC = "trec_eval, NIST"
 _MANNING = "Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), ch. 8"
 _BINARY = {"rel": REL, "judged_only": JUDGED_ONLY}
 _GRADED = {"gain": GAIN, "rel": GRADED_REL, "judged_only": JUDGED_ONLY}
-_MEMORY = "Ringtrue, requirement M-9"
+_MEMORY = "Ringtrue"
 
 CATALOGUE: tuple[Definition, ...] = (
     Definition(
@@ -218,13 +218,13 @@ CATALOGUE: tuple[Definition, ...] = (
     ),
     Definition(
         "Diversity", lists.diversity, "Share of the top k that repeats a group already shown (0: all different).",
-        "1 − unique groups ÷ results", "Ringtrue, requirement M-8", "diversity",
+        "1 − unique groups ÷ results", "Ringtrue", "diversity",
         cutoff="must", options={"by": BY}, lists=True, lower_is_better=True,
     ),
     Definition(
         "Top1Chunk", lists.top_1_chunk,
         "1 if the declared best chunk is ranked first; undefined if the search names no chunks.",
-        "[first = top_1_chunk]", "Ringtrue, requirement M-8", "top_1_chunk",
+        "[first = top_1_chunk]", "Ringtrue", "top_1_chunk",
         cutoff="none", lists=True,
     ),
     Definition(

@@ -1,4 +1,4 @@
-"""The list measures of M-8 and M-9: they read who is in the answer, not only at which rank a judged document stands.
+"""Measures of the list: they read who is in the answer, not only at which rank a judged document stands.
 
 They need facts about documents and queries (importance tier, folder, status, causal chain, forbidden answers) beside the
 judgments. Like the ranked measures they return one float per query, nan if the value is not defined.

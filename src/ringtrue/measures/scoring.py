@@ -173,7 +173,7 @@ def _compute(measure: Measure, hits: Aligned, threshold: int, lists: list[Judged
 
 
 def _settle(measure: Measure, values: Floats, hits: Aligned, zero_relevant: str, no_relevant: Flags) -> Floats:
-    """Apply M-3 to what a kernel left open: queries with nothing to find, and judged queries that the run lacks."""
+    """Settle what a kernel left open: queries with nothing to find, and judged queries that the run lacks."""
     if measure.definition.needs_relevant:
         zero = ranked.GEOMETRIC_FLOOR if measure.definition.average == "geometric" else 0.0
         fill = {"exclude": np.nan, "zero": zero, "one": 1.0}[zero_relevant]

@@ -43,7 +43,7 @@ OF_MEMORY = (
     "ChainCompleteness@10",
     "Stale@10",
 )
-"""Of M-9, on demand; what a set has no facts for is left out."""
+"""Measures of an agent memory, on demand; what a set has no facts for is left out."""
 Search = Callable[[str, int], list[MemoryHit]]
 Answers = dict[str, list[str]]
 

@@ -1,6 +1,6 @@
 """Where golden sets come from: logged searches, citations and feedback in the form that ``golden`` takes.
 
-Also queries that a language model behind an address writes for documents (G-7d): a connection of kind 'llm', asked to write.
+Also queries that a language model behind an address writes for documents: a connection of kind 'llm', asked to write.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def compared(
     scores: tuple[Scored, Scored] | None = None,
     keep: Literal["lists", "difference"] = "lists",
 ) -> ShadowRun:
-    """Return a row with its C-3 figures (production first) and, where both sides are scored, the differences in quality."""
+    """Return a row with its figures of rank difference and, if both sides are scored, the differences in quality."""
     control, treatment = row.control_result_ids, row.treatment_result_ids
     rr, ndcg = (None, None) if scores is None else ((scores[0].rr, scores[1].rr), (scores[0].ndcg, scores[1].ndcg))
     found = ranking_difference(control, treatment, k=k, rr=rr, ndcg=ndcg)

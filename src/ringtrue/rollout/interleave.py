@@ -1,4 +1,4 @@
-"""Interleaving: one list made of two rankings; whose results do people choose? (S-3, for low traffic)
+"""Interleaving: one list made of two rankings; whose results do people choose? For low traffic.
 
 Both rankings stand in every list that is shown, so that each click compares them and nobody's mood or task does: far fewer
 impressions than an A/B test. Every place has a credit in −1 to 1, above 0 where a click speaks for the treatment. Over the ways

@@ -325,7 +325,7 @@ class Shadow:
                 self._drop_waiting()
 
     def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:
-        """Return a row with its C-3 figures and, for a judged query, the differences in quality."""
+        """Return a row with its figures of rank difference and, for a judged query, the differences in quality."""
         scores = None
         try:
             if self._scorer is not None:

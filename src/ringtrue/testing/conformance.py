@@ -148,7 +148,7 @@ EXAMPLES: Sequence[tuple[str, str, dict[str, int], str, float]] = (
     ("ranking d1, d4, d2 of grades 3, 2, 1, 0", "d1 d4 d2", GRADES, "nDCG@10", 0.84),
     ("the same ranking", "d1 d4 d2", GRADES, "nDCG(gain='exp')@10", 0.905),
 )
-"""The worked examples of M-3 and M-4: what they show, ranking, grades, measure, and its value to two or three digits."""
+"""Worked examples: what they show, ranking, grades, measure, and its value to two or three digits."""
 
 
 def worked_examples() -> list[tuple[str, float, float]]:

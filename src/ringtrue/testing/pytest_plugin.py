@@ -7,8 +7,8 @@
         ringtrue_eval(my_search)
 
 A marked test passes only when the last gate it asked has said so: a failing gate fails it, even where the test catches the
-error and goes on, a gate that could not decide fails it with the reason, and so does a test that never evaluated anything
-(trap 16). A look at a held-out part is counted in the ledger beside the set.
+error and goes on, a gate that could not decide fails it with the reason, and so does a test that never evaluated anything.
+A look at a held-out part is counted in the ledger beside the set.
 
 Everybody who has Ringtrue loads this file in every pytest run, so it imports pytest and nothing else.
 """

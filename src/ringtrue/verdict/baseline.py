@@ -1,7 +1,7 @@
 """The baseline: what is held to be good enough, in one JSON file that is committed to git.
 
 The file diffs well: keys in a fixed order, a line for each measure, each setting and each query. Nothing here writes it but
-``write_baseline``, and a gate never calls that (trap 38).
+``write_baseline``, and a gate never calls that.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def with_measures(evaluation: Evaluation, wanted: Iterable[str]) -> tuple[Evalua
 
 
 def reachable(evaluation: Evaluation, measure: str | Measure, *, queries: Collection[str] | None = None) -> float:
-    """Return the mean that the best possible answers would have, given the judgments (trap 41).
+    """Return the mean that the best possible answers would have, given the judgments.
 
     nan where that cannot be told: for measures that read more than the grades of the documents shown, and for those where
     lower is better.

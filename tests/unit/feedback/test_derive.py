@@ -1,4 +1,4 @@
-"""From signals to judgments, and which judgment wins; trap 23."""
+"""From signals to judgments, and which judgment wins."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_same_event_twice_counts_once_and_order_does_not_matter() -> None:
     assert derive(searches, [*events, *events]) == derive(list(reversed(searches)), list(reversed(events)))
 
 
-# ── trap 23 ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── mixed retrievers and flags ──────────────────────────────────────────────────────────────────────────────────────
 
 BEFORE = [search(f"old{n}", session=f"b{n}", retriever="before", result_ids=("x", "b")) for n in range(3)]
 AFTER = [search(f"new{n}", session=f"a{n}", retriever="after", minutes=60) for n in range(2)]

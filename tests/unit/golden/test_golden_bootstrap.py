@@ -1,4 +1,4 @@
-"""G-7a: a known-item set from the documents' names, rewritten without touching what a person did."""
+"""A known-item set from the documents' names, rewritten without touching what a person did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""G-7b: a result that a final document cites later is right for the queries that showed it."""
+"""A result that a final document cites later is right for the queries that showed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""G-7d: queries made from documents, of which at most 40 % of the content words are the document's (trap 18)."""
+"""Queries made from documents, of which at most 40 % of the content words are the document's."""
 
 from __future__ import annotations
 

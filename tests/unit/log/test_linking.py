@@ -26,7 +26,7 @@ from ringtrue.log import check_event, link, record_feedback
 from ringtrue.rollout import Interleaved, as_flag
 from ringtrue.store import FeedbackEvent, Store
 
-# ── F-1: linking ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── linking ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_newest_search_of_the_session_that_showed_the_item_wins() -> None:
@@ -145,7 +145,7 @@ def test_a_linked_event_carries_the_setting_and_not_the_drawn_list() -> None:
     assert link(event("click", "b"), [shown]).metadata["flags"] == {"rerank": True, "interleave": {"feature": "mixed"}}
 
 
-# ── F-2: detection ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── detection ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def repeats(*searches, **options):
@@ -273,7 +273,7 @@ def test_a_file_that_no_search_showed_was_read_but_not_found() -> None:
     assert (found.query_id, found.rank_in_results) == (None, -1)
 
 
-# ── F-3: confidence ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── confidence ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_useful_adds_a_tenth_and_not_useful_takes_a_twentieth() -> None:

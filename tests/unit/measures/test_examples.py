@@ -1,4 +1,4 @@
-"""The worked examples of M-3 and M-4, and the one whose fixture gives another number (trap 44)."""
+"""The worked examples, and the one whose fixture gives another number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""M-3 clause by clause: what counts once, what counts as relevant, what is left out, and what is reported."""
+"""The policies, clause by clause: what counts once, what counts as relevant, what is left out, and what is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory on judged sets: the bars of A-10 that need no vectors, and that the questions are asked as the hook asks."""
+"""The memory on judged sets: the bars that need no vectors, and that the questions are asked as the hook asks."""
 
 from __future__ import annotations
 

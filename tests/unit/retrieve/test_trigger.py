@@ -1,4 +1,4 @@
-"""The trigger channel: phrases of documents found in a question, in whole words (R-4, trap 27)."""
+"""The trigger channel: phrases of documents found in a question, in whole words."""
 
 from __future__ import annotations
 

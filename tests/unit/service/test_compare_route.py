@@ -1,4 +1,4 @@
-"""V-1: ``/v1/compare`` says what the library says, and refuses what cannot be compared."""
+"""``/v1/compare`` says what the library says, and refuses what cannot be compared."""
 
 from __future__ import annotations
 

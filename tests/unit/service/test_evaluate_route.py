@@ -1,4 +1,4 @@
-"""V-1: ``POST /v1/evaluate``, the seed's request and response shapes, and everything that may not be evaluated."""
+"""``POST /v1/evaluate``, the seed's request and response shapes, and everything that may not be evaluated."""
 
 from __future__ import annotations
 

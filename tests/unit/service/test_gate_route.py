@@ -1,4 +1,4 @@
-"""B-1 to B-3: ``/v1/gate`` judges and keeps the verdict, ``/v1/baselines`` alone changes a baseline (trap 38)."""
+"""``/v1/gate`` judges and keeps the verdict, ``/v1/baselines`` alone changes a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1: ``/v1/golden``: uploads in every form, versions that never change, differences, and what strangers may not send."""
+"""``/v1/golden``: uploads in every form, versions that never change, differences, and what strangers may not send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1: ``/v1/jobs``: watched as events, cancelled, listed, and seen by their own project alone."""
+"""``/v1/jobs``: watched as events, cancelled, listed, and seen by their own project alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1: ``/v1/runs``: what was evaluated, down to every hit and every loss; runs made elsewhere; reports."""
+"""``/v1/runs``: what was evaluated, down to every hit and every loss; runs made elsewhere; reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V-1: ``/v1/search`` answers what an evaluation was answered, logs it before it answers, and reaches nothing else."""
+"""``/v1/search`` answers what an evaluation was answered, logs it before it answers, and reaches nothing else."""
 
 from __future__ import annotations
 

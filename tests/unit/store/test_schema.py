@@ -1,4 +1,4 @@
-"""The tables of O-1 by name, and migrations as the one truth about them."""
+"""The tables by name, and migrations as the one truth about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best that judgments allow, and measures scored afterwards (trap 41)."""
+"""The best that judgments allow, and measures scored afterwards."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def ids_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any =
 
 
 def as_id(value: Any, place: Place) -> str:
-    """Return an id as text: stores number their records, and 12 and "12" name the same one (trap 11)."""
+    """Return an id as text: stores number their records, and 12 and "12" name the same one."""
     value = id_text(value)
     if isinstance(value, str) and value.strip():
         return value
@@ -453,7 +453,7 @@ class Draft:
             self.complaints.notes.append(f"the file gives no grades: {what}, grade {relevant}")
 
     def threshold(self, header: Header) -> int:
-        """Return the declared relevance threshold, or the one that M-3 gives to a set that declares none."""
+        """Return the declared relevance threshold, or the usual one of a set that declares none."""
         if header.threshold is not None:
             return header.threshold
         graded = any(judgment.grade > 1 for judgment in self.judgments.values())

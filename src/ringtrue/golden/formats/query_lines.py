@@ -3,7 +3,7 @@
 **gold-jsonl**: one row a query with the ids of its relevant documents, and who vouches for the row.
 **memory-bench**: queries with expected and forbidden memories, and one JSON file per memory.
 **agent-memory**: graded queries of a memory server. It numbers its memories; in the model an id is text, so 12 becomes "12"
-wherever a memory is meant (trap 11).
+wherever a memory is meant.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 quotes one; ``SessionStart`` notes that a session began. The last three say nothing.
 
 The agent is told where memories lie, and reads what it wants. Titles and tags may say anything, so they are cleaned, escaped
-and named as data (trap 40).
+and named as data.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def user_turns(path: str, *, max_turns: int, tail_bytes: int) -> list[str]:
     """Return the last things the user said, at most ``max_turns``, the latest last; nothing where the file cannot be read.
 
     The end of the file is read, twice as much each time until there are enough turns or 256 KB: an answer of the agent alone
-    may be longer than any fixed tail (trap 31). What was said before the conversation was cleared does not count.
+    may be longer than any fixed tail. What was said before the conversation was cleared does not count.
     """
     return _from_end(path, _said, most=max_turns, tail_bytes=tail_bytes)
 

@@ -109,7 +109,7 @@ def document_of(row: Record, columns: tuple[str, str], fields: Fields, place: Pl
 
 def id_of(value: Any, place: Place) -> str:
     """Return a document's id as text; raises InputError where it is none."""
-    # Stores number their records, and 12 and "12" name the same one (trap 11).
+    # Stores number their records, and 12 and "12" name the same one.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise place.error(f"{shown(value)} is no id", "write a non-blank text or a whole number")
     return usable_id(str(value), place)

@@ -1,4 +1,4 @@
-"""Two hundred processes on one store (trap 36). They are forked from one process that has nothing else loaded."""
+"""Two hundred processes on one store. They are forked from one process that has nothing else loaded."""
 
 from __future__ import annotations
 
