@@ -122,10 +122,10 @@ def stats(
         print(f"  refused, {why}: {number:,}")
     if now:
         waits = f"{waiting:,} events wait, {unreported:,} were dropped or refused since"
-        print(f"{len(now)} processes log from this machine; {waits}")
+        print(f"logging from this machine: {show.counted(len(now), 'process', 'processes')}; {waits}")
     if ended:
         lost = f"up to {unsettled:,} events are lost, the next start settles it"
-        show.note(f"{len(ended)} processes ended without closing; {lost}")
+        show.note(f"{show.counted(len(ended), 'process', 'processes')} ended without closing; {lost}")
     total = found.total
     if total.searches and total.with_proxy < total.searches - total.errors:
         show.note(f"the proxy is known for {total.with_proxy:,} of {total.searches:,} searches: scores in [0, 1] only")
@@ -253,7 +253,7 @@ def _span(since: str | None, start: str | None, end: str | None) -> str:
     """Return the time that is shown, in words."""
     ago = AGO.fullmatch((since or "").strip())
     if ago and end is None:
-        return f"last {ago[1]} {UNITS[ago[2]]}"
+        return f"last {show.counted(int(ago[1]), UNITS[ago[2]].removesuffix('s'))}"
     first, last = (at and at[:16].replace("T", " ") for at in (start, end))
     return f"from {first or 'the beginning'} to {f'{last} UTC' if last else 'now'}"
 

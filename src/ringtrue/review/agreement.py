@@ -150,7 +150,7 @@ def in_words(value: float) -> str:
     >>> in_words(0.72), in_words(-0.1)
     ('substantial', 'no better than chance')
     """
-    return next(word for most, word in SCALE if value <= most)
+    return next(word for most, word in SCALE if round(value, 3) <= most)  # as it is shown
 
 
 def coefficients(ratings: Sequence[Rating]) -> tuple[Coefficient, ...]:

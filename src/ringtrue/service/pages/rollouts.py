@@ -54,7 +54,9 @@ def test_page(request: Request, access: PageReader, feature: str) -> Response:
         raise MissingInput(f"'{feature}' has neither a test nor a shadow; start one: ringtrue test create {feature}")
     rows = shadow_rows(access, feature, limit=LOOKED_AT) if shadow is not None else []
     rows.sort(key=lambda row: 1.0 if row.set_overlap is None else row.set_overlap)
-    store, shown = access.store, rows[:DIFFERENT]
+    # The same two lists are the same question, asked again.
+    distinct = {(row.control_result_ids, row.treatment_result_ids): row for row in reversed(rows)}
+    store, shown = access.store, list(reversed(distinct.values()))[:DIFFERENT]
     return page(
         request, "abtest.html.jinja", feature=feature, test=test, shadow=shadow,
         flag=store.flag(feature, project=access.project), drawn=None if test is None else picture(test),
