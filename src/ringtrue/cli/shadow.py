@@ -105,7 +105,7 @@ def status(
         if name and not known:
             _no_shadow(opened, name, options.project)
         flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
-        found = {flag.name: lib.rollout.shadow_of(opened, flag, judged=True) for flag in flags}
+        found = {flag.name: lib.rollout.judged_shadow_of(opened, flag) for flag in flags}
     told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
     show.end_if_json(options.json, {"shadow": told})
     if not flags:

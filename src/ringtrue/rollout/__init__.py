@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         feed_judged as feed_judged,
         golden_scorer as golden_scorer,
         grades_by_words as grades_by_words,
+        judged_shadow_of as judged_shadow_of,
         measures_for as measures_for,
         OnGolden as OnGolden,
         record_evaluation as record_evaluation,

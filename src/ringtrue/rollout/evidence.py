@@ -106,20 +106,16 @@ def shadowed(store: Store, *, project: str = DEFAULT_PROJECT) -> list[tuple[Flag
     return [*((flag, True) for flag in flags), *((Flag(name, project=project), False) for name in others)]
 
 
-def shadow_of(store: Store, flag: Flag, *, judged: bool = False) -> ShadowSummary:
+def shadow_of(store: Store, flag: Flag, *, scored: Callable[[list[ShadowRun]], list[ShadowRun]] = list) -> ShadowSummary:
     """Return what the shadow of a flag's candidate, as it is now, has shown, and how much of its sample is missing.
 
-    ``judged`` also scores the searches that were judged since, which takes the log and the judgments.
+    ``scored`` may add scores to the rows first.
     """
     since = flag.metadata.get(SINCE)
     rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
-    if judged:
-        from ringtrue.rollout.scoring import judged_by_now
-
-        rows = judged_by_now(store, rows, project=flag.project)
     # What is missing is counted over the time of the rows that are looked at.
     gone = missing_of(store, flag.name, since=rows[0].created_at if len(rows) == NEWEST else since, project=flag.project)
-    return summarise(rows, missing=gone.total(), enough_timed=flag.min_samples)
+    return summarise(scored(rows), missing=gone.total(), enough_timed=flag.min_samples)
 
 
 def _sides(store: Store, flag: Flag, *, now: datetime) -> tuple[Side | None, Side | None]:

@@ -13,16 +13,18 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ringtrue.answers import ShadowSummary
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.feedback import question_id, text_key, winning_by_words
 from ringtrue.golden import version_name
 from ringtrue.measures import Facts, score
 from ringtrue.records import GoldenSet
 from ringtrue.rollout.abtest import counted_as, found_test, measure_of, record_scores
-from ringtrue.rollout.evidence import ON_GOLDEN, Feed, Scored, both, compared
+from ringtrue.rollout.evidence import ON_GOLDEN, Feed, Scored, both, compared, shadow_of
 from ringtrue.run import FIGURES, Evaluation, packed
 from ringtrue.store import (
     DEFAULT_PROJECT,
+    Flag,
     LoggedQuery,
     RunType,
     ShadowRun,
@@ -154,6 +156,11 @@ def feed_judged(
     for asked in drawn_order(feature_id, found):
         feed(asked, *found[asked])
     return len(found)
+
+
+def judged_shadow_of(store: Store, flag: Flag) -> ShadowSummary:
+    """Return ``shadow_of`` with searches that were judged after they were stored; it reads the log and the judgments."""
+    return shadow_of(store, flag, scored=lambda rows: judged_by_now(store, rows, project=flag.project))
 
 
 def judged_by_now(store: Store, rows: Sequence[ShadowRun], *, k: int = 10, project: str = DEFAULT_PROJECT) -> list[ShadowRun]:

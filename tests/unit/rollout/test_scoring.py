@@ -9,8 +9,7 @@ from ringtrue.feedback import question_id
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout import Feed, Scored
 from ringtrue.rollout.abtest import create_test
-from ringtrue.rollout.evidence import shadow_of
-from ringtrue.rollout.scoring import drawn_order, feed_for_test, feed_judged, record_on_golden
+from ringtrue.rollout.scoring import drawn_order, feed_for_test, feed_judged, judged_shadow_of, record_on_golden
 from ringtrue.run import evaluate
 from ringtrue.store import Flag, LoggedQuery, ShadowRun, Store, StoredJudgment
 
@@ -35,7 +34,7 @@ def test_a_question_is_told_once_whichever_of_its_searches_was_judged(tmp_path: 
         fed: list[str] = []
         assert feed_judged(store, "new", lambda name, *_: fed.append(name)) == 1
         assert fed == [question_id("late checkout")]
-        summary = shadow_of(store, Flag("new"), judged=True)
+        summary = judged_shadow_of(store, Flag("new"))
         assert (summary.judged, summary.mrr_delta) == (2, 0.5), "both searches with these words"
         assert "checkout" not in fed[0], "what was counted outlives the log; it does not hold anybody's words"
 

@@ -31,6 +31,7 @@ from ringtrue.rollout import (
     gather,
     grades_by_words,
     is_on,
+    judged_shadow_of,
     only_forced,
     overrides,
     record_difference,
@@ -38,7 +39,6 @@ from ringtrue.rollout import (
     roll_back,
     scorer,
     set_status,
-    shadow_of,
     standing,
     step,
 )
@@ -118,8 +118,7 @@ def shadowed(access: Access) -> list[Shadowed]:
     """Return the features of the project that run or ran in the shadow."""
     store = access.store
     found = [
-        Shadowed(flag, known, shadow_of(store, flag, judged=True))
-        for flag, known in shadow_features(store, project=access.project)
+        Shadowed(flag, known, judged_shadow_of(store, flag)) for flag, known in shadow_features(store, project=access.project)
     ]
     return [one for one in found if one.flag.shadow or one.summary.queries]
 
@@ -137,7 +136,7 @@ def shadow_feature(access: Access, feature: str) -> Shadowed:
     store = access.store
     known = store.flag(feature, project=access.project)
     flag = known or Flag(feature, project=access.project)
-    found = Shadowed(flag, known is not None, shadow_of(store, flag, judged=True))
+    found = Shadowed(flag, known is not None, judged_shadow_of(store, flag))
     if known is None and not found.summary.queries:
         names = [one.name for one in store.flags(project=access.project)]
         cure = f"did you mean {nearest(feature, names)}?" if names else "no feature runs in the shadow yet"
