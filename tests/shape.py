@@ -15,18 +15,18 @@ PACKAGE = "ringtrue"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Modules = dict[str, tuple[Path, ast.Module]]
 TABLE: dict[str, tuple[int, int, int]] = {
-    "lines": (96_942, 97_200, 75_000),
-    "statements": (59_251, 59_550, 46_000),
-    "lines of the largest room": (18_838, 15_450, 10_000),
-    "files over 500 lines": (9, 7, 0),
-    "lines of the longest file": (695, 670, 500),
-    "functions over 60 lines": (31, 35, 0),
-    "lines of the longest function": (405, 405, 60),
-    "functions with over 8 parameters, commands aside": (65, 65, 5),
-    "class names defined more than once": (134, 93, 10),
-    "import rings": (8, 6, 0),
-    "modules in the largest import ring": (17, 17, 0),
-    "imports past a room's front": (387, 404, 0),
+    "lines": (96_942, 85_100, 75_000),
+    "statements": (59_251, 53_200, 46_000),
+    "lines of the largest room": (18_838, 13_000, 10_000),
+    "files over 500 lines": (9, 0, 0),
+    "lines of the longest file": (695, 500, 500),
+    "functions over 60 lines": (31, 6, 0),
+    "lines of the longest function": (405, 106, 60),
+    "functions with over 8 parameters, commands aside": (65, 44, 5),
+    "class names defined more than once": (134, 28, 10),
+    "import rings": (8, 0, 0),
+    "modules in the largest import ring": (17, 0, 0),
+    "imports past a room's front": (387, 103, 0),
 }
 """Each figure: in the first version (commit c39fb9f), its limit now, and the goal. Limits only go down."""
 

@@ -301,7 +301,7 @@ def test_rows_without_a_direction_are_not_found(monkeypatch: pytest.MonkeyPatch)
         def encode(self, texts: list[str], *, query: bool) -> Any:
             return np.array([[0.6, 0.8]], np.float32)
 
-    monkeypatch.setattr("ringtrue.retrieve.connectors.vectors.encoder", lambda name: Two())
+    monkeypatch.setattr("ringtrue.retrieve.connectors.writing.encoder", lambda name: Two())
     assert ids(vectors(table="shop.flat", vector="place")) == ["some"]
 
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError
 from ringtrue.feedback.detect import OPENING
-from ringtrue.golden import STOP_WORDS
-from ringtrue.log.exchange import queries_of
-from ringtrue.log.linking import by_time, instant, link_all
+from ringtrue.log.linking import by_time, instant, link_all, queries_of
 from ringtrue.retrieve import words_of
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
@@ -137,6 +135,8 @@ def phrases_of(text: str) -> list[str]:
     >>> phrases_of("How do I get the refund policy for late checkout?")
     ['refund policy', 'late checkout']
     """
+    from ringtrue.golden import STOP_WORDS  # it loads NumPy, which the memory's server does without
+
     runs: list[list[str]] = [[]]
     for word in words_of(text):
         if word in STOP_WORDS or word in DENYLIST:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ringtrue.log.exchange import (
         export_rows as export_rows,
         import_files as import_files,
-        queries_of as queries_of,
         SOURCES as SOURCES,
     )
     from ringtrue.log.figures import (
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         check_event as check_event,
         link as link,
         link_all as link_all,
+        queries_of as queries_of,
         record_feedback as record_feedback,
     )
     from ringtrue.log.query_log import (

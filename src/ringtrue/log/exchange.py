@@ -19,10 +19,10 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.formats import ListedQuery, Place, is_query_list, open_duckdb, queries_in, read_jsonl, read_query_list, write_rows
 from ringtrue.log.capture import imported_id
 from ringtrue.log.importers import ACTIONS, is_spans, is_ubi, queries_in_spans, rows_in_ubi
+from ringtrue.log.linking import PAGE
 from ringtrue.log.redact import Redactor
 from ringtrue.log.rows import Row, data_of, line_of, row_of
 from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, FeedbackEvent, LoggedQuery, timestamp
-from ringtrue.traffic import Traffic
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Source = Literal["auto", "spans", "ubi", "ringtrue", "queries"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
-PAGE = 2_000
 MOST_LISTED = 1_000_000
 """Searches that a file of plain queries may stand for; each becomes a row of the log."""
 WITH_CLICKS = (
@@ -210,22 +209,3 @@ def _type(values: Iterable[Any]) -> str:
     if known == {int}:
         return "BIGINT"
     return "DOUBLE" if known and known <= {int, float} else "VARCHAR"
-
-
-def queries_of(
-    store: Store,
-    *,
-    project: str = DEFAULT_PROJECT,
-    since: str | datetime | None = None,
-    until: str | datetime | None = None,
-    tool: str | None = None,
-    traffic: Traffic | Literal["all"] = "user",
-) -> Iterator[LoggedQuery]:
-    """Yield the searches that users, or another ``traffic``, made in a time, in its order, a page at a time."""
-    after: str | None = None
-    while True:
-        page = store.queries(project=project, since=since, until=until, tool=tool, traffic=traffic, limit=PAGE, after=after)
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = page[-1].query_id

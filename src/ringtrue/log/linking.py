@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.ids import check_id
-from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.traffic import Traffic
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -30,6 +31,8 @@ TRACED = timedelta(days=1)
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 ACTORS = ("person", "agent", "unknown")
 NOT_SHOWN = -1
+PAGE = 2_000
+"""Searches read from the store, or rows written to it, at once."""
 
 
 def instant(text: str) -> datetime:
@@ -209,3 +212,22 @@ def setting(flags: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(noted, Mapping):
         return dict(flags)
     return {**flags, "interleave": {name: value for name, value in noted.items() if name not in ("items", "credits")}}
+
+
+def queries_of(
+    store: Store,
+    *,
+    project: str = DEFAULT_PROJECT,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+    tool: str | None = None,
+    traffic: Traffic | Literal["all"] = "user",
+) -> Iterator[LoggedQuery]:
+    """Yield the searches that users, or another ``traffic``, made in a time, in its order, a page at a time."""
+    after: str | None = None
+    while True:
+        page = store.queries(project=project, since=since, until=until, tool=tool, traffic=traffic, limit=PAGE, after=after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].query_id

@@ -14,7 +14,7 @@ import pytest
 from connectors import faults
 from ringtrue.errors import BadAnswer, CannotDecide, InputError
 from ringtrue.golden import Citation, generate
-from ringtrue.log import exchange
+from ringtrue.log import linking
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 from ringtrue.review import LlmGenerator, ReviewQueue
 from ringtrue.review import from_log as harvest
@@ -88,7 +88,7 @@ class TestSearches:
         assert len(harvest.searches(store)) == 2
 
     def test_a_log_of_several_batches_is_read_to_its_end(self, store, monkeypatch) -> None:
-        monkeypatch.setattr(exchange, "PAGE", 10)
+        monkeypatch.setattr(linking, "PAGE", 10)
         store.add_queries(traffic())
         assert len({row.query_id for row in harvest.searches(store)}) == len(traffic())
 
