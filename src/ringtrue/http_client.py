@@ -140,7 +140,7 @@ class HttpClient:
         if isinstance(problem, httpx.LocalProtocolError):
             return InputError(f"{who}: a header cannot be sent; check the address, the token and the other headers")
         if isinstance(problem, httpx.DecodingError):
-            return BadAnswer(f"{who} answered bytes that are not compressed as it says; check what stands in front of it")
+            return BadAnswer(f"{who} sent a body that does not match its Content-Encoding; check any proxy in front of it")
         if isinstance(problem, httpx.TransportError | OSError):
             return Unreachable(f"{who} cannot be reached {_network_failure(problem)}")
         return problem

@@ -227,7 +227,7 @@ def test_an_id_with_half_a_character_is_a_bad_answer_that_can_be_printed(row: An
     with raises(BadAnswer) as messages:
         Rows(rows=["fine", row], retries=0).search("pool")
     assert "hit 2 has the" in messages[0]
-    assert "half a character" in messages[0]
+    assert "an unpaired surrogate" in messages[0]
     assert messages[0].encode()
 
 

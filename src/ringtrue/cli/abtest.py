@@ -166,7 +166,7 @@ def simulate(
 ) -> None:
     """Show how often each method errs when looked at after every query: false accepts without a gain, power with one.
 
-    Differences are gaussian, skewed, zero-inflated, discrete and of rare large gains or losses, all within −1 to 1; below stand
+    Differences are gaussian, skewed, zero-inflated, discrete and of rare large gains or losses, all within −1 to 1; lower rows:
     worthless treatments whose steady gain hides a rare loss. "no variance" is a formula that an earlier system shipped: it
     accepts a worthless treatment about once in three tests. --check allows for the chance of so many simulations.
 

@@ -361,8 +361,8 @@ def comment_command(
 ) -> None:
     """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.
 
-    Inside a workflow or a merge-request pipeline everything else is known. A token that may only read, as on a pull request
-    from a fork, is said and is no error.
+    Inside a workflow or a merge-request pipeline all other options are detected. A read-only token, as on a pull request
+    from a fork, is reported but is not an error.
 
     Example: ringtrue comment gate.md
     Example: ringtrue comment gate.md --on github --repository shop/search --number 7

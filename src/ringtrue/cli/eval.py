@@ -56,7 +56,7 @@ class Asked(Named):
     workers: Annotated[int | None, typer.Option(min=1, help="Questions at once (own search 1, connected ones 4).")] = None
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that one search may take.")] = 30.0
     retries: Annotated[int, typer.Option(min=0, help="Retries after a lost connection or timeout (own search).")] = 1
-    passes: Annotated[int, typer.Option(min=1, help="Ask every query so often, for timing; the first answer is scored.")] = 1
+    passes: Annotated[int, typer.Option(min=1, help="Ask each query this often, for timing; the first answer is scored.")] = 1
     id_pattern: Annotated[str | None, typer.Option(help="Regular expression; its group is the judged id: '^mem:(.+)$'.")] = None
     allow: Annotated[
         list[str] | None, typer.Option(help="A precondition that may fail: index, documents, cut-off, ids, depth.")

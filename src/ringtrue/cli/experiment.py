@@ -41,8 +41,8 @@ def add(
 ) -> None:
     """Record a run as an experiment: its numbers, what differs from the baseline, and accepted or rejected with the reason.
 
-    Rejected is what fails a rule of the gate that held before, or is worse by the paired test; accepted is what is better by
-    it; anything else is undecided.
+    Rejected: breaks a gate rule that held before, or is worse in the paired test. Accepted: better in that test.
+    Undecided: anything else.
 
     Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
     Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
@@ -64,7 +64,7 @@ def add(
     made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])
     if commit is not None:
-        show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")
+        show.note(f"the run does not record its commit; the one checked out now is recorded instead: {_commit(commit)}")
     show.end_if_json(json, {"file": file, **added.as_dict()})
     print(f"{added.id} written to {file}: {added.description}")
     print(added.verdict)

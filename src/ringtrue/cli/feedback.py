@@ -183,7 +183,7 @@ def learn(
     *,
     window: Window,
     folder: Annotated[
-        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; its created_at tells the items' age.")
+        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; its created_at fields give the age of items.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     options: StoreOptions,
@@ -264,7 +264,7 @@ def rollback(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Take learned phrases back; they call nothing from now on and are not learned again for the item.
+    """Withdraw learned phrases: they stop triggering the item and are not learned for it again.
 
     Example: ringtrue feedback rollback --item faq-12 --phrase 'late checkout' --why misleading
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
@@ -351,7 +351,7 @@ def sessions_command(
     if set(sources) & {"implicit", "validated"}:
         show.note("implicit and validated judgments come from sessions like these: the mean RR then says where people chose")
     if len({variant for one in found for variant in one.variants}) > 1:
-        show.note("several retrievers or flag settings answered in this window; --since separates before from after")
+        show.note("several retrievers or flag settings answered in this window; use --since to separate them")
 
 
 def _print_sessions(

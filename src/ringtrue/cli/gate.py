@@ -45,12 +45,14 @@ class PolicyOptions:
     alpha: Annotated[float | None, typer.Option(help="Significance level: the chance of a false alarm (statistical mode).")] = (
         None
     )
-    latency_increase: Annotated[float | None, typer.Option(help="p95 may grow by less than this share; inf: no rule.")] = None
+    latency_increase: Annotated[
+        float | None, typer.Option(help="p95 may grow by less than this share; inf turns the rule off.")
+    ] = None
     latency_slack: Annotated[float | None, typer.Option(help="Milliseconds by which p95 may always grow.")] = None
     slice_drop: Annotated[
         bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")
     ] = None
-    minimum_queries: Annotated[int | None, typer.Option(help="Fewest scored queries a verdict may rest on.")] = None
+    minimum_queries: Annotated[int | None, typer.Option(help="Scored queries needed, or the gate is undecided.")] = None
     slice_minimum: Annotated[int | None, typer.Option(help="Fewest queries of a slice compared.")] = None
     same_corpus: Annotated[
         bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")

@@ -247,7 +247,7 @@ app.command("refresh")(refresh_command)
 def ingest(
     source: Source,
     into: Annotated[str, typer.Option(help="The system to write into, like \"connect('shop')\".")],
-    tenant: Annotated[str | None, typer.Option(help="Whose the documents are there.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant that owns the documents in the target system.")] = None,
     prefix: Annotated[str, typer.Option(help="Begins the ids of the documents there.")] = "golden",
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all are searchable.")] = 60.0,
     remove: Annotated[bool, typer.Option("--remove/--keep", help="Remove what was ingested, instead of writing it.")] = False,

@@ -37,8 +37,8 @@ def init_command(
 ) -> None:
     """Write ringtrue.toml, a starter golden set and CI files.
 
-    Of a folder of documents it makes a provisional golden set, and indexes them; in an empty folder it brings documents to
-    try. An HTTP endpoint that answers is asked how it works. A file that exists stays as it is.
+    Indexes a folder of documents and makes a provisional golden set from it; in an empty folder, adds sample documents to
+    try. Detects the settings of a running HTTP endpoint. Keeps existing files, except with --overwrite.
 
     Example: ringtrue init
     Example: ringtrue init --yes --ci both --dir my-search

@@ -262,5 +262,5 @@ def _action(text: str) -> tuple[str, lib.answers.EventType]:
     name, _, kind = text.partition("=")
     legal: tuple[Any, ...] = get_args(lib.answers.EventType)
     if not name or kind not in legal:
-        raise InputError(f"--action {text!r} says nothing; write ACTION=KIND, the kind one of {', '.join(legal)}")
+        raise InputError(f"--action {text!r} is invalid; write ACTION=KIND, where KIND is one of {', '.join(legal)}")
     return name, kind  # type: ignore[return-value]

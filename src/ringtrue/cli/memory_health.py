@@ -27,7 +27,7 @@ LONGEST = 1000
 def doctor_command(
     days: Annotated[int, typer.Option(min=1, help="Window of the figures, in days.")] = 30,
     stale_days: Annotated[int, typer.Option(min=1, help="Days without a change or use that make a memory stale.")] = 365,
-    silent_after: Annotated[int, typer.Option(min=1, help="Prompts without an injection that are worth a word.")] = 30,
+    silent_after: Annotated[int, typer.Option(min=1, help="Prompts in a row without an injection before a warning.")] = 30,
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Compare memories by words alone, without the encoder.")
     ] = False,
@@ -95,7 +95,7 @@ RETENTION = "90d"
 def sync_command(
     *,
     root: Root = None,
-    since: Annotated[str, typer.Option(help="From a time on, or for so long: 24h, 7d.")] = RETENTION,
+    since: Annotated[str, typer.Option(help="Start time, or how far back to go: 24h, 7d.")] = RETENTION,
     hash_only: Annotated[
         bool, typer.Option("--hash-only", help="Store no word of a prompt, only a keyed hash (needs RINGTRUE_LOG_SALT).")
     ] = False,
@@ -135,7 +135,7 @@ def sync_command(
     show.table(["figure", "value"], rows)
     show.notes(f"{count:,} left: {why}" for why, count in sorted(brought.left.items()))
     if len(settings) > 1:
-        show.note(f"{len(settings)} settings answered; judge each for itself: ringtrue feedback derive --mixed separate")
+        show.note(f"{len(settings)} settings answered; derive judgments for each: ringtrue feedback derive --mixed separate")
 
 
 COLUMNS = (

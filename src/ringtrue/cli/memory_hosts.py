@@ -66,7 +66,7 @@ def uninstall_command(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Take the plugin out again: what was made is removed, what was changed gets its old bytes back.
+    """Uninstall the plugin: remove the files it created and restore the files it changed.
 
     A configuration file that was edited since loses our entries and nothing else. Memories are never touched.
 
@@ -117,7 +117,7 @@ def mcp_command(
         str | None, typer.Option(help="The conversation of calls that name none; over stdio the host's own.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="What every HTTP request must carry as Bearer; better in RINGTRUE_MEMORY_MCP_TOKEN.")
+        str | None, typer.Option(help="Bearer token that HTTP requests must send; better set in RINGTRUE_MEMORY_MCP_TOKEN.")
     ] = None,
     name: Annotated[
         list[str] | None, typer.Option(metavar="HOST", help="A further host name that HTTP requests may use.")

@@ -260,7 +260,7 @@ def import_command(
     """Import memories and notes; the source is only read, and what is here is not overwritten unasked.
 
     A memory without an id gets one from its title. A note without a category gets that of its type or its folder, else runbook
-    for numbered steps and decision for the rest; what was guessed is said, and --json says it for each.
+    for numbered steps and decision for the rest; guesses are reported, and --json lists them per memory.
     Each memory that breaks the rules or holds a secret is refused with the reason, and the others come in; exit 1 then.
 
     Example: ringtrue memory import notes/ --dry-run

@@ -202,7 +202,7 @@ def judge(
     note: Annotated[str, typer.Option(help="Why.")] = "",
     options: StoreOptions,
 ) -> None:
-    """Judge one pair. Said again, the newest counts, until the pair is published.
+    """Judge one pair. If you judge it again, the latest grade counts, until the pair is published.
 
     Example: ringtrue review judge 3f9a1c77b2 3 --reviewer ada
     Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"

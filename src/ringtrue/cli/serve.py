@@ -22,7 +22,7 @@ DEMO = Path(".ringtrue/demo")
 def serve_command(
     host: Annotated[str, typer.Option(help="Address to listen on; other machines need keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes any that is free.")] = 8080,
-    demo: Annotated[bool, typer.Option("--demo", help="Serve shipped data with a filled store of its own.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve sample data from a separate, prefilled store.")] = False,
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to be searched.")] = None,
     golden: Annotated[str | None, typer.Option("--golden", "-g", help="Search this set's own documents, without --in.")] = None,
     retriever: Annotated[str, typer.Option("--retriever", "-r", help="The search that is served and evaluated.")] = "hybrid",

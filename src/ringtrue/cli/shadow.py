@@ -36,7 +36,7 @@ def start(
     golden: Annotated[str | None, typer.Option(help="Ask both every question of this set now, for graduation.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Ask both a sample of the logged searches now.")] = False,
     since: Annotated[str | None, typer.Option(help="With --log: only searches from this time on, like 7d.")] = None,
-    sample: Annotated[float, typer.Option(min=0, max=100, help="Percent of the searches, by their id.")] = 10.0,
+    sample: Annotated[float, typer.Option(min=0, max=100, help="With --log: percent of the searches, chosen by id.")] = 10.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one answer of the candidate.")] = 5.0,
     memory: Annotated[int | None, typer.Option(min=1, help="Most megabytes for the candidate, with --isolate process.")] = None,
     isolate: Annotated[str, typer.Option(help="thread, or process for hard limits.")] = "thread",

@@ -35,7 +35,7 @@ def sweep_command(
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; default: the set's own.")] = None,
     method: Annotated[str, typer.Option(help="grid (every combination), random, or model (Optuna).")] = "grid",
     trials: Annotated[int | None, typer.Option("--trials", "-n", min=1, help="Most trials; default: 20, grid: all.")] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="What is to be best.")] = "nDCG@10",
+    measure: Annotated[str, typer.Option("--measure", "-m", help="Measure to optimise.")] = "nDCG@10",
     baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Retriever to beat; default: first listed.")] = None,
     held_out: Annotated[str | None, typer.Option(help="The held-out part, for a set that is a tuning part already.")] = None,
     share: Annotated[float, typer.Option(help="Share of the queries to hold out.")] = 0.2,

@@ -67,9 +67,7 @@ def refusal(status: int, body: bytes, *, who: str, request_id: str | None, key: 
     The service's own message is kept and the request id named, under which its log has more; ``key`` is never in it.
     """
     if 300 <= status < 400:
-        return InputError(
-            f"{who} sends callers elsewhere (HTTP {status}), where a key does not follow; write the final address"
-        )
+        return InputError(f"{who} redirects (HTTP {status}), and keys are not sent to another address; use the final one")
     said = _said(body)
     if said is None:
         kind = OF_STATUS.get(status, Unreachable if status >= 500 else InputError)
@@ -193,10 +191,10 @@ class Wire:
         self.url = _address(url)
         if key is not None and not _KEY.fullmatch(key):
             raise InputError(
-                "the key is empty or holds spaces or other signs that no key has; give it as `ringtrue keys create` printed it"
+                "the API key is empty or contains invalid characters; pass it exactly as `ringtrue keys create` printed it"
             )
         if not timeout > 0:
-            raise InputError(f"timeout {timeout!r} leaves no time; write seconds, such as 30")
+            raise InputError(f"timeout {timeout!r} must be above 0; write seconds, such as 30")
         if retries < 0:
             raise InputError(f"retries {retries!r} is no number of tries; write 0 for none")
         self.timeout, self.retries = timeout, retries
@@ -318,7 +316,7 @@ def encoded(body: Any) -> bytes:
 def segment(value: str, name: str) -> str:
     """Return a value as one part of an address; raises InputError for what would lead elsewhere."""
     if not isinstance(value, str) or value in ("", ".", ".."):
-        raise InputError(f"{name} is {value!r}, which names nothing")
+        raise InputError(f"{name} is {value!r}, which is not a valid name")
     return quote(value, safe="")
 
 

@@ -140,7 +140,7 @@ def check_verdict(text: str) -> str:
     word, bracket, rest = text.strip().partition("(")
     written = f"{word.strip().upper()} ({rest.strip()}" if bracket else text.strip()
     if not _VERDICT.fullmatch(written):
-        raise InputError(f"verdict {text!r:.80} says no decision with a reason; write 'ACCEPTED (why)' or 'REJECTED (why)'")
+        raise InputError(f"verdict {text!r:.80} is not a decision with a reason; write 'ACCEPTED (why)' or 'REJECTED (why)'")
     return written
 
 

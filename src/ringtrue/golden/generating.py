@@ -85,7 +85,7 @@ def generate(documents: Iterable[Document], generator: Generator, *, count: int 
     no share, and whatever the generator raises.
     """
     if count < 1:
-        raise InputError(f"{count} queries per document are none; ask for 1 or more")
+        raise InputError(f"cannot generate {count} queries per document; ask for 1 or more")
     if not 0 <= limit <= 1:
         raise InputError(f"limit={limit} is no share; write a number between 0 and 1 like {LIMIT}")
     made: list[Made] = []

@@ -367,7 +367,7 @@ def propose(
     (['is there a pool'], ('q2',))
     """
     if count < 1:
-        raise InputError(f"{count} new queries are none; propose 1 or more")
+        raise InputError(f"cannot propose {count} new queries; propose 1 or more")
     fresh = [question for question in _unknown(golden, asked.questions, left or {}) if fit(question)]
     chosen = choose(fresh, count, against=[query.text for query in golden.queries])
     new = tuple(

@@ -179,7 +179,7 @@ def _entry(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
     if gone is not None and gone > MISSING_SHARE:
         seen = f"of {shadow.live + shadow.missing:,} sampled live queries {shadow.missing:,} are missing ({gone:.0%})"
         cure = "give the shadow more workers, or a smaller sample"
-        yield Condition("sample", False, f"{seen}, and under load no random ones; {MISSING_SHARE:.0%} is allowed: {cure}")
+        yield Condition("sample", False, f"{seen}, and under load these are not random; {MISSING_SHARE:.0%} is allowed: {cure}")
     if evidence.gate is not None:
         holds = {"pass": True, "fail": False}.get(evidence.gate)
         said = "could not decide" if holds is None else f"{evidence.gate}ed"
@@ -246,7 +246,7 @@ def _stage(flag: Flag, evidence: Evidence, now: datetime) -> Iterator[Condition]
     )
     hours = float(flag.metadata.get("stage_hours", STAGE_HOURS))
     if flag.stage_since is None:
-        yield Condition("stage time", None, "nobody wrote down when the stage began; set the percentage again")
+        yield Condition("stage time", None, "the start of the stage is not recorded; set the percentage again")
     else:
         spent = (now - datetime.fromisoformat(flag.stage_since)).total_seconds() / 3600
         yield Condition("stage time", spent >= hours, f"{spent:.1f} h at {flag.rollout:g} %; {hours:g} h are needed")

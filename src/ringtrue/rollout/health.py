@@ -218,7 +218,7 @@ def _losses(store: Store, project: str, now: datetime) -> HealthPart:
     }  # fmt: skip
     says = f"{lately.total:,} events lost in 24 h, {ever.total:,} in all"
     if ended:
-        says += f"; {len(ended)} processes ended without closing, with up to {unsettled:,} more; the next log settles it"
+        says += f"; {len(ended)} processes ended without closing, with up to {unsettled:,} more; the next log counts them"
     return HealthPart("losses", "wrong" if lately.total else "unknown" if ended else "ok", says, figures)
 
 
@@ -344,7 +344,7 @@ def _rollout(store: Store, project: str) -> HealthPart:
     lines = [f"{flag.name}: {flag.rollout:g} %, {back[flag.name]}" for flag in flags if flag.name in back]
     states = Counter(flag.state for flag in flags if flag.name not in back)
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    lines += [f"{'the others: ' if back else 'flags: '}{told}"] if told else []
+    lines += [f"{'other flags: ' if back else 'flags: '}{told}"] if told else []
     figures = {flag.name: {"rollout": flag.rollout, "state": flag.state, "why": back.get(flag.name)} for flag in flags}
     return HealthPart("rollout", "wrong" if back else "ok", "; ".join(lines), figures)
 

@@ -189,5 +189,7 @@ def _answer(question: Question, timed: bool) -> Answer:
         spent = (time.perf_counter() - start) * 1000
     for hit in hits:
         if not hit.doc_id.isascii() and plain(hit.doc_id) != hit.doc_id:
-            raise BadAnswer(f"the document id {hit.doc_id!r:.60} holds half a character, which no file can hold; mend it there")
+            raise BadAnswer(
+                f"the document id {hit.doc_id!r:.60} holds an unpaired surrogate, which UTF-8 cannot store; fix it there"
+            )
     return Answer(Ranking(question.query_id, tuple(hits), latency_ms=spent if timed else None), seen.root)

@@ -273,7 +273,7 @@ def _json(value: Any, *, indent: int | None = None) -> str:
 def _lines(path: Path, *records: Any, indent: int | None = None) -> None:
     """Write each record as JSON on a line of its own."""
     text = "".join(_json(record, indent=indent) + "\n" for record in records)
-    # A question may hold half a character; the file keeps it as JSON's own escape, which every reader knows.
+    # A question may hold an unpaired surrogate; the file keeps it as JSON's own escape, which every reader knows.
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 

@@ -158,7 +158,7 @@ def _again(there: Reply, fresh: Reply) -> ASGIApp:
     if (there.route, there.fingerprint) != (fresh.route, fresh.fingerprint):
         raise Refused(422, "key_reused", f"{HEADER} was used for another request; use a new key", field=HEADER)
     if there.status is None:
-        raise Refused(409, "in_progress", "this request is still at work; ask again", headers={"Retry-After": "1"})
+        raise Refused(409, "in_progress", "a request with this key is in progress; try again", headers={"Retry-After": "1"})
     kept = json.loads(there.body)
     return Response(kept["body"], there.status, {**kept["headers"], "idempotent-replayed": "true"})
 

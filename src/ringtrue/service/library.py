@@ -84,7 +84,7 @@ def named(text: str) -> tuple[str, str | None]:
     """
     name, at, version = text.rpartition("@") if "@" in text else (text, "", "")
     if not NAME.fullmatch(name) or (at and not NAME.fullmatch(version)):
-        raise InputError(f"'{text[:80]}' names nothing that is kept here; write a name, or name@version like hotel@1.0.0")
+        raise InputError(f"'{text[:80]}' is not a valid name; write a name, or name@version like hotel@1.0.0")
     return name, version or None
 
 
@@ -94,7 +94,7 @@ def check_address(what: str, name: str) -> None:
     >>> check_address("a feature", "rerank v2")
     """
     if not ADDRESS.fullmatch(name):
-        raise InputError(f"'{name[:80]}' cannot be the name of {what}: no address leads to it; leave out / \\ ? # %")
+        raise InputError(f"'{name[:80]}' cannot be the name of {what}: it cannot be used in a URL; leave out / \\ ? # %")
 
 
 # ── golden sets ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -114,7 +114,7 @@ class Doorkeeper:
         if "," in given[0]:
             raise Refused(400, "wrong_host", "the Host header names several hosts; send exactly one")
         if self.hosts and name not in self.hosts:
-            raise Refused(400, "wrong_host", f"this is not '{name:.80}'; name it with --allow-host if it is")
+            raise Refused(400, "wrong_host", f"host '{name:.80}' is not allowed; if it is yours, add it with --allow-host")
 
     def _check_rate(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]

@@ -210,7 +210,7 @@ class Base:
             with self._reading() as connection:
                 place = connection.execute(select(*order).where(*self._where(form, project, **{name: before}))).first()
             if place is None:
-                raise MissingInput(f"project {project!r} has no {name} {before!r} to go on behind; ask for the first")
+                raise MissingInput(f"project {project!r} has no {name} {before!r} to continue after; start from the first page")
             where = [*where, tuple_(*order) < tuple_(*place)]
         return self._all(form, where, *(column.desc() for column in order), limit=limit)
 

@@ -52,7 +52,7 @@ class OperationsStore(Base):
         at, end = timestamp(now), None if expires_at is None else timestamp(expires_at)
         latest = timestamp(datetime.fromisoformat(at) + timedelta(days=MOST_KEY_DAYS))
         if end is not None and end <= at:
-            raise InputError(f"a key that ends at {end} would never open anything; choose a later time")
+            raise InputError(f"a key that ends at {end} would already have expired; choose a later time")
         if end is not None and end > latest:
             raise InputError(f"a key that ends at {end} lasts longer than {MOST_KEY_DAYS:,} days; choose a time until {latest}")
         key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), at, project=project, expires_at=end)

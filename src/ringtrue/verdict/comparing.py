@@ -236,7 +236,7 @@ def _notes(pair: _Pair) -> Iterator[str]:
     uncut = [name for name in pair.measures if Measure.parse(name).at is None]
     if len(depths) > 1 and uncut:
         asked = f"{depths[0]} and {depths[1]} hits"
-        yield f"the two were asked for {asked}, and {some(uncut)} look down to the last: evaluate both with the same -k"
+        yield f"the two were asked for {asked}, and {some(uncut)} have no cut-off: evaluate both with the same -k"
     corpora = [getattr(setup, "corpus", None) for setup in setups]
     if None not in corpora and corpora[0] != corpora[1]:
         yield "the two searched different documents: a difference may come from these"

@@ -373,7 +373,7 @@ def test_f_1_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, proj
     assert record(root, {"at": now + 9, "event": "search", "tool": "memory_search", "results": [hit], **facts})
     where = ("--store", tmp_path / "store.sqlite")
     synced = ringtrue("memory", "sync", *where)
-    assert "2 settings answered; judge each for itself: ringtrue feedback derive --mixed separate" in synced.err
+    assert "2 settings answered; derive judgments for each: ringtrue feedback derive --mixed separate" in synced.err
     assert ringtrue("feedback", "derive", *where).code == 3
     derived = ringtrue("feedback", "derive", "--mixed", "separate", *where, "--json")
     assert (derived.code, sum(derived.json["by_source"].values())) == (0, 1)

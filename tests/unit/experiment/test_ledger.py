@@ -160,5 +160,5 @@ def test_a_wrong_id_names_the_nearest(tmp_path) -> None:
 def test_a_verdict_by_hand_needs_decision_and_reason() -> None:
     assert check_verdict("Accepted (all metrics improved)") == "ACCEPTED (all metrics improved)"
     for text in ("fine", "ACCEPTED", "ACCEPTED ()", "MAYBE (who knows)"):
-        with pytest.raises(InputError, match="says no decision"):
+        with pytest.raises(InputError, match="is not a decision with a reason"):
             check_verdict(text)

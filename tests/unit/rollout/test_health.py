@@ -254,7 +254,7 @@ def test_of_the_flags_those_in_trouble_are_named_and_the_others_counted(healthy:
     assert part.says == "flags: 3 running"
     roll_back(healthy, "new", now=NOW + timedelta(hours=1), who="ada", why="slow")
     part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "rollout")
-    assert part.says == "new: 0 %, rollback: slow; the others: 2 running"
+    assert part.says == "new: 0 %, rollback: slow; other flags: 2 running"
     assert set(part.figures) == {"fine", "well", "new"}
 
 

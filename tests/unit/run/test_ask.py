@@ -195,4 +195,4 @@ def test_a_search_that_wants_to_end_the_program_ends_its_own_question() -> None:
 
 def test_an_id_that_no_file_can_hold_is_that_answers_error() -> None:
     answers = ask_all(questions(lambda text, k: ["a\ud800" if text == "bad" else "a"], ["good", "bad"]))
-    assert "holds half a character" in (answers[1].ranking.error or "")
+    assert "an unpaired surrogate" in (answers[1].ranking.error or "")

@@ -98,7 +98,7 @@ def test_a_test_is_started_once_paused_and_begun_anew(client: TestClient) -> Non
 def test_a_name_that_no_address_leads_to_is_refused(client: TestClient, feature: str) -> None:
     answer = client.post("/v1/tests", json={"feature": feature})
     assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_input")
-    assert "no address leads to it" in problem(answer)["message"]
+    assert "it cannot be used in a URL" in problem(answer)["message"]
     assert ok(client.get("/v1/tests")) == []
 
 

@@ -203,7 +203,7 @@ def test_where_keys_part_projects_nothing_comes_from_a_shared_cache(tmp_path: An
     [
         ({"golden": "hotle"}, 404, "did you mean 'hotel'"),
         ({"golden": "hotel@9.9.9"}, 404, "has no version '9.9.9'"),
-        ({"golden": "../../etc/passwd"}, 422, "names nothing that is kept here"),
+        ({"golden": "../../etc/passwd"}, 422, "is not a valid name"),
         ({"golden": "hotel", "test_set": TEST_SET}, 422, "give one of them"),
         ({"golden": "hotel", "retriever": "splade('/etc')"}, 422, "may not be named here"),
         ({"golden": "hotel", "retriever": "connect('shop')"}, 422, "is not described on the server"),

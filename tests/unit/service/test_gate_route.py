@@ -141,7 +141,7 @@ def test_a_gate_that_need_not_be_waited_for_is_a_job(client: TestClient, recorde
         ({"run": "GOOD"}, 422, "body.baseline"),
         ({"run": "GOOD", "baseline": "nothing"}, 404, "there is no baseline 'nothing'"),
         ({"run": "GOOD", "baseline": "main@9.0.0"}, 404, "has no version '9.0.0'"),
-        ({"run": "GOOD", "baseline": "../main"}, 422, "names nothing that is kept here"),
+        ({"run": "GOOD", "baseline": "../main"}, 422, "is not a valid name"),
         ({"run": "GOOD", "baseline": None, "policy": {"flors": {}}}, 422, "did you mean 'floors'"),
         ({"run": "GOOD", "baseline": None, "policy": {"max_drop": "much"}}, 422, "max_drop"),
         ({"run": "GOOD", "baseline": None, "policy": {"floors": {"nDGC@10": 1}}}, 422, "nDCG"),

@@ -272,7 +272,7 @@ class Connector(Remote, ABC):
                     value.encode()
                 except UnicodeEncodeError:
                     said = f"{self.name}: hit {rank} has the {what} {value!r:.40}"
-                    raise BadAnswer(f"{said} with half a character, which no file can hold; mend it there") from None
+                    raise BadAnswer(f"{said} with an unpaired surrogate, which UTF-8 cannot store; fix it there") from None
         return hits
 
     def no_scope(self, scope: Scope | None) -> None:

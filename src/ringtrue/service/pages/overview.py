@@ -89,7 +89,7 @@ def verdict(found: Glance) -> tuple[str, str]:
         return "bad", f"Needs attention: {' and '.join(said)}."
     if found.slow.health.state == "unknown":
         unknown = [NAMES.get(part.name, part.name).lower() for part in found.slow.health.parts if part.state == "unknown"]
-        return "unsure", f"Nothing is wrong that can be seen; not known: {', '.join(unknown)}."
+        return "unsure", f"No problems found, but some parts are unknown: {', '.join(unknown)}."
     return "good", "All is well."
 
 

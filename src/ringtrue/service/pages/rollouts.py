@@ -161,7 +161,7 @@ TOLD = {
     "rollback": "It was rolled back and paused.",
     "reject": "It was rejected.",
     "wait": "Nothing moved: the evidence does not allow it yet.",
-    "done": "Nothing moved: it has arrived where it stays.",
+    "done": "Nothing moved: the flag is in a final state.",
 }
 """What a look at the evidence brought about, by its action."""
 PAUSED = "Nothing moved: it is paused, whatever the evidence says. Resume it first."
@@ -267,7 +267,7 @@ def _headline(decision: Decision) -> str:
         "wait": f"It waits at {at}: {checks}." if decision.before.state == "running" else paused,
         "advance": f"Every check holds: it may go on from {at} to {decision.flag.rollout:g} %.",
         "graduate": f"It reached everybody and every check holds: it may graduate at {at}.",
-        "rollback": f"A guardrail broke: it is to be taken back from {at}.",
+        "rollback": f"A guardrail broke: it will be rolled back from {at}.",
         "reject": "Its test found it no better than production: it is to be rejected.",
         "done": f"It is {decision.before.state}, at {at}; nothing moves it by itself any more.",
     }[decision.action]

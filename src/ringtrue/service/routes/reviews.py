@@ -207,7 +207,7 @@ def publish(access: Writer, wanted: Publish) -> answers.Published:
 
 @reviews_routes.post("/{key}/judge")
 def judge(access: Reviewer, key: PathName, said: Grade) -> answers.Pair:
-    """Judge a pair. Said again, the newest counts, until the pair is published."""
+    """Judge a pair. If you judge it again, the latest grade counts, until the pair is published."""
     queue, now = reviewing.queue_of(access), access.now()
     return _pair(queue.judge(key, said.grade, reviewer=access.who, now=now, note=said.note))
 

@@ -166,9 +166,7 @@ def diagnostics(access: Admin) -> answers.Diagnostics:
     # The intake serves all projects, and its figures would tell one project how much the others log.
     settings, shown = access.service.settings, asdict(access.service.settings)
     if not runs_the_server(access):
-        raise Refused(
-            403, "forbidden", "this tells of all projects; it needs a key of the one that the server was started with"
-        )
+        raise Refused(403, "forbidden", "this covers all projects; use a key of the project that the server was started with")
     known = review_and_evaluation(access.store, project=access.project, served=settings.retriever)
     jobs = Counter(job.state for job in access.store.jobs(project=access.project, limit=COUNTED_JOBS))
     return answers.Diagnostics(

@@ -92,7 +92,7 @@
     const [title, text] = progress.total === 0 ? ["The queue is empty", "Put pairs into it: documents that your searches found and nobody judged, or questions from the log."]
       : progress.left === 0 ? ["You have judged everything", "Every pair that waits has your grade. Thank you."]
         : skipped && progress.left > progress.elsewhere ? ["Only pairs that you skipped are left", `You skipped ${skipped}. Go through them again, or leave them to others.`]
-          : ["Others have the rest", `${progress.elsewhere} lie on the desks of other reviewers. They come back if they are not judged.`];
+          : ["Others have the rest", `${progress.elsewhere} reserved by other reviewers. Unjudged pairs return to the queue.`];
     byId("over-title").textContent = title;
     byId("over-text").textContent = text;
     byId("over-title").focus();
