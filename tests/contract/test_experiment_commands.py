@@ -104,7 +104,7 @@ def test_whose_commit_it_is_is_told(ringtrue, runs) -> None:
     head = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     outcome = ringtrue("experiment", "add", "runs/after", "-b", "runs/before", "--json")
     assert outcome.json["commit"] == head
-    assert f"checked out now, {head[:10]}" in outcome.err
+    assert f"checked out now is recorded instead: {head[:10]}" in outcome.err
 
 
 def test_add_takes_changes_and_verdict_by_hand(ringtrue, runs) -> None:
