@@ -180,8 +180,8 @@ def propose_from_log(
         chosen = propose(base, asked, count=number, left=left, fit=fit)
         if not chosen.new:
             raise CannotDecide(
-                f"nothing to add: each of the {len(asked.questions)} logged questions is in '{base.id}' already, was before and "
-                "was not asked since, or showed only documents that the set does not have"
+                f"nothing to add: each of the {len(asked.questions)} logged questions is in '{base.id}' already, was before "
+                "and was not asked since, or showed only documents that the set does not have"
             )
         proposal = put_to_review(store, chosen, base, who=who, now=now, using=using, project=project)
         begun, ended = (datetime.fromisoformat(one.created_at) for one in (searches[0], searches[-1]))
