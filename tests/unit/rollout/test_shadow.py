@@ -801,6 +801,7 @@ def test_a_live_shadow_without_a_flag_is_shown_and_can_be_stopped(ringtrue: Any,
         assert ringtrue("shadow", "stop", "reverse", "--store", place).code == 0
         assert store.flags() == []
         with Shadow(lambda text, k: ["a", "b"], lambda text, k: ["b", "a"], store, "reverse", sample=1) as shadow:
+            until(lambda: shadow.counts.paused)
             shadow.search("spa", k=2)
         assert "ringtrue shadow stop reverse" in (shadow.counts.paused or "")
         assert len(store.shadow_runs(feature_id="reverse")) == 1
