@@ -146,7 +146,7 @@ def test_a_broken_compression_is_a_bad_answer_and_a_sound_one_is_read() -> None:
     packed = Answer(gzip.compress(b'{"ok": true}'), headers={"Content-Encoding": "gzip"})
     with answering([packed, Answer(b"not gzip", headers={"Content-Encoding": "gzip"})]) as server:
         assert call("shop", "GET", server.url) == {"ok": True}
-        with pytest.raises(BadAnswer, match="compressed"):
+        with pytest.raises(BadAnswer, match="Content-Encoding"):
             call("shop", "GET", server.url)
 
 

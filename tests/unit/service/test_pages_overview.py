@@ -184,5 +184,5 @@ def test_a_flag_in_trouble_is_told_in_a_line_of_its_own_and_the_others_are_count
     add(client, "ours-1", HYBRID, "hotel-v2.0.0", 0.9, ago=5)
     page = shown(client)
     (row,) = re.findall(r'<li class="wrong">(.*?)</li>', page, re.S)
-    assert "new: 0\u00a0%, rollback: slow; the others: 2 running" in unescape(row)
+    assert "new: 0\u00a0%, rollback: slow; other flags: 2 running" in unescape(row)
     assert "fine" not in row
