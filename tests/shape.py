@@ -15,8 +15,8 @@ PACKAGE = "ringtrue"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Modules = dict[str, tuple[Path, ast.Module]]
 TABLE: dict[str, tuple[int, int, int]] = {
-    "lines": (96_942, 85_100, 75_000),
-    "statements": (59_251, 53_200, 46_000),
+    "lines": (96_942, 84_900, 75_000),
+    "statements": (59_251, 53_150, 46_000),
     "lines of the largest room": (18_838, 13_000, 10_000),
     "files over 500 lines": (9, 0, 0),
     "lines of the longest file": (695, 500, 500),
