@@ -87,9 +87,10 @@ def test_the_fastapi_example_logs_searches_clicks_and_a_shadow_run(tmp_path: Pat
     assert first["retriever"] != later[-1]["retriever"]
     assert later[-1]["flags"] == {"titles-first": True}
     with Store.open(place) as store:
-        rows = store.shadow_runs(feature_id="titles-first")
-        assert [row.query_id for row in rows][:2] == [first["query_id"], second["query_id"]]
-        assert rows[1].top_result_changed is False
+        # Two workers answer in the shadow, so the second search may be stored before the first.
+        rows = {row.query_id: row for row in store.shadow_runs(feature_id="titles-first")}
+        assert first["query_id"] in rows
+        assert rows[second["query_id"]].top_result_changed is False
     (event,) = told("feedback", "list", "--session", "s1")["events"]
     assert (event["query_id"], event["item_id"], event["rank_in_results"]) == (first["query_id"], "pool", 1)
     derived = told("feedback", "derive", "--mixed", "separate")
