@@ -16,7 +16,7 @@ from ringtrue.errors import OK, REGRESSION, InputError, MissingInput, nearest
 
 app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
-Who = Annotated[str, typer.Option("--who", help="Who does it, for the audit trail.")]
+Who = Annotated[str, typer.Option("--who", help="Name for the audit trail.")]
 Alpha = Annotated[float, typer.Option("--alpha", help="Significance level: the chance of accepting a treatment without gain.")]
 Beta = Annotated[float, typer.Option("--beta", help="The chance of missing a gain of delta.")]
 Delta = Annotated[float, typer.Option("--delta", help="The smallest gain worth finding.")]
@@ -32,8 +32,8 @@ def create(
     beta: Beta = 0.20,
     delta: Delta = 0.05,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the differences; by default estimated.")] = None,
-    min_samples: Annotated[int, typer.Option(min=1, help="Queries before the feature may graduate.")] = 100,
-    threshold: Annotated[float, typer.Option("--graduation-threshold", help="Gain that graduation asks for.")] = 0.03,
+    min_samples: Annotated[int, typer.Option(min=1, help="Minimum number of queries before graduation.")] = 100,
+    threshold: Annotated[float, typer.Option("--graduation-threshold", help="Minimum gain for graduation.")] = 0.03,
     again: Annotated[bool, typer.Option("--again", help="Replace the feature's test; its counts are lost.")] = False,
     who: Who = "",
     options: StoreOptions,
@@ -57,7 +57,7 @@ def create(
 @app.command()
 def status(
     *,
-    feature: Annotated[str | None, typer.Argument(help="The feature; all tests unless given.")] = None,
+    feature: Annotated[str | None, typer.Argument(help="The feature; default: all tests.")] = None,
     options: StoreOptions,
 ) -> None:
     """Show how a test stands, or all tests.
@@ -155,7 +155,7 @@ def resume(
 @app.command()
 def simulate(
     simulations: Annotated[int, typer.Option(min=1, help="Simulated tests per row.")] = 2_000,
-    queries: Annotated[int, typer.Option(min=1, help="The most queries a test may take.")] = 2_000,
+    queries: Annotated[int, typer.Option(min=1, help="Maximum number of queries per test.")] = 2_000,
     alpha: Alpha = 0.05,
     beta: Beta = 0.20,
     delta: Delta = 0.05,
@@ -255,7 +255,7 @@ class Lists:
 
     method: Annotated[str, typer.Option(help="team-draft or optimised.")] = "team-draft"
     k: Annotated[int, typer.Option("-k", min=1, help="Results in a list; at most 10 for optimised.")] = 10
-    seed: Annotated[int, typer.Option(help="The lists are drawn from it: clicks need the seed they were shown with.")] = 0
+    seed: Annotated[int, typer.Option(help="Seed of the draw; to score clicks, give the seed the lists were shown with.")] = 0
 
     def draw(self, rankings: Rankings, query_id: str, impression: str) -> lib.rollout.Interleaved:
         """Return the list of a query as this impression of it was shown; raises MissingInput for an unknown query."""
@@ -271,14 +271,16 @@ def interleave_command(
     *,
     control: Annotated[str | None, typer.Argument(help="The run of production, as ringtrue score reads it.")] = None,
     treatment: Annotated[str | None, typer.Argument(help="The run of the candidate.")] = None,
-    query: Annotated[str | None, typer.Option("--query", "-q", help="Show the list of this query, place by place.")] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", "-q", help="Show the interleaved list of this query, rank by rank.")
+    ] = None,
     clicks: Annotated[Path | None, typer.Option(help="A table with query_id, doc_id and, if known, impression.")] = None,
-    feature: Annotated[str | None, typer.Option(help="Instead of runs: weigh the logged impressions of this feature.")] = None,
+    feature: Annotated[str | None, typer.Option(help="Score this feature's logged impressions instead of runs.")] = None,
     lists: Lists,
     by: Annotated[str, typer.Option(help="What decides: confidence-sequence or sprt.")] = "confidence-sequence",
     delta: Annotated[float, typer.Option(help="The smallest mean credit worth finding.")] = 0.05,
     alpha: Annotated[float, typer.Option(help="Significance level: chance of a winner between equal rankings.")] = 0.05,
-    settle: Annotated[float, typer.Option(help="Minutes an impression waits for its clicks, with --feature.")] = 30.0,
+    settle: Annotated[float, typer.Option(help="With --feature: minutes to wait for the clicks of an impression.")] = 30.0,
     options: StoreOptions,
 ) -> None:
     """Merge two rankings and learn which one users prefer.

@@ -16,8 +16,10 @@ from ringtrue.errors import OK, REGRESSION, MissingInput
 
 
 def self_test(
-    conformance: Annotated[bool, typer.Option("--conformance", help="Also compare shared measures with trec_eval.")] = False,
-    trec_eval: Annotated[Path | None, typer.Option(help="The test/ folder of trec_eval's source, to compare with.")] = None,
+    conformance: Annotated[
+        bool, typer.Option("--conformance", help="Also compare with trec_eval, on the measures that both have.")
+    ] = False,
+    trec_eval: Annotated[Path | None, typer.Option(help="The test/ folder of trec_eval's source code.")] = None,
     json: Json = False,
 ) -> None:
     """Check the measures against worked examples, offline. With --conformance also against trec_eval.

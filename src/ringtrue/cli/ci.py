@@ -65,10 +65,10 @@ def ci_command(
     *,
     context: typer.Context,
     named: Named,
-    run: Annotated[Path | None, typer.Option(help="Judge this committed run: for a search that CI cannot reach.")] = None,
+    run: Annotated[Path | None, typer.Option(help="Judge this committed run, if CI cannot reach the search.")] = None,
     baseline: Annotated[Path | None, typer.Option("--baseline", "-b", help="Default: ringtrue-baseline.json.")] = None,
-    base_ref: Annotated[str | None, typer.Option(help="Evaluate this commit, too, instead of using a baseline.")] = None,
-    mode: Annotated[str | None, typer.Option(help="relative or statistical; [gate] says more.")] = None,
+    base_ref: Annotated[str | None, typer.Option(help="Compare with this commit instead of a baseline.")] = None,
+    mode: Annotated[str | None, typer.Option(help="relative or statistical; default: mode under [gate].")] = None,
     setup: Annotated[str, typer.Option(help="Shell command before each evaluation: 'pip install -e . && make index'.")] = "",
     serve: Annotated[str, typer.Option(help="Shell command that starts the search service: 'python app.py {port}'.")] = "",
     ready: Annotated[
@@ -77,11 +77,18 @@ def ci_command(
     stop: Annotated[str, typer.Option(help="Shell command that stops the service; SIGTERM follows.")] = "",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the service; default: a free one.")] = None,
     ready_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait until the service is ready.")] = 60.0,
-    shared: Annotated[bool, typer.Option("--shared", help="With --base-ref: both sides may ask one running system.")] = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="With --base-ref: allow both sides to use the same running system.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs and reports.")] = OUT,
-    comment: Annotated[bool, typer.Option("--comment/--no-comment", help="Keep a comment on the pull request.")] = True,
+    comment: Annotated[
+        bool,
+        typer.Option(
+            "--comment/--no-comment", help="Post the report as a comment on the pull request, and keep it up to date."
+        ),
+    ] = True,
     extras: Annotated[bool, typer.Option("--extras", help="Only print the extras that this search needs.")] = False,
-    key: Annotated[str, typer.Option(help="Tells the comments of several gates on one pull request apart.")] = "",
+    key: Annotated[str, typer.Option(help="Name of this gate, if a pull request has several.")] = "",
     json: Json = False,
 ) -> None:
     """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.
@@ -352,11 +359,11 @@ def _commented(text: str, key: str) -> list[str]:
 
 def comment_command(
     report: Annotated[str, typer.Argument(metavar="FILE", help="The Markdown to post; - for standard input.")],
-    forge: Annotated[str | None, typer.Option("--on", help="github or gitlab; seen from the environment unless given.")] = None,
-    repository: Annotated[str | None, typer.Option(help="owner/name on GitHub, id or path of the project on GitLab.")] = None,
-    number: Annotated[int | None, typer.Option(min=1, help="Of the pull request or merge request.")] = None,
-    key: Annotated[str, typer.Option(help="Tells several comments on one pull request apart.")] = "",
-    api: Annotated[str | None, typer.Option(help="Address of the API, for a server of your own.")] = None,
+    forge: Annotated[str | None, typer.Option("--on", help="github or gitlab; default: detected.")] = None,
+    repository: Annotated[str | None, typer.Option(help="owner/name on GitHub; id or path of the project on GitLab.")] = None,
+    number: Annotated[int | None, typer.Option(min=1, help="Number of the pull request or merge request.")] = None,
+    key: Annotated[str, typer.Option(help="Name of this comment, if a pull request has several.")] = "",
+    api: Annotated[str | None, typer.Option(help="API address of a self-hosted server.")] = None,
     json: Json = False,
 ) -> None:
     """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.

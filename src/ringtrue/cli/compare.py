@@ -44,13 +44,17 @@ def compare_command(
             help="Let all measures decide, with this correction: holm (default for several -m), benjamini-hochberg or none."
         ),
     ] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Also per value of this query field.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Also report each value of this query field.")] = None,
     alpha: Annotated[float, typer.Option(help="Significance level: chance of a winner between equal rankings.")] = 0.05,
-    resamples: Annotated[int, typer.Option(help="Draws of the randomisation test and the bootstrap.")] = 10_000,
+    resamples: Annotated[int, typer.Option(help="Resamples for the randomisation test and the bootstrap.")] = 10_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
     queries: Annotated[int, typer.Option(min=0, help="List the N queries that moved most.")] = 5,
-    allow_different_sets: Annotated[bool, typer.Option("--allow-different-sets", help="Compare across golden sets.")] = False,
-    tests: Annotated[bool, typer.Option("--tests", help="Also show other tests and what is detectable.")] = False,
+    allow_different_sets: Annotated[
+        bool, typer.Option("--allow-different-sets", help="Allow runs of different golden sets.")
+    ] = False,
+    tests: Annotated[
+        bool, typer.Option("--tests", help="Also show other tests and the smallest detectable difference.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Tell whether later runs are better or worse than the first. Without enough evidence it says so.
@@ -269,9 +273,11 @@ def _print_latency(found: lib.verdict.LatencyComparison, alpha: float) -> None:
 def diff_command(
     before: Annotated[str, typer.Argument(help="The run before: its folder, its name, or a file that ringtrue score reads.")],
     after: Annotated[str, typer.Argument(help="The run after.")],
-    qrels: Annotated[str | None, typer.Option(help="Judgments or golden set for RR and nDCG; run folders have them.")] = None,
+    qrels: Annotated[
+        str | None, typer.Option(help="Judgments or a golden set, for RR and nDCG; not needed for run folders.")
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Compare the first k documents.")] = 10,
-    show_all: Annotated[bool, typer.Option("--all", help="List every query, not only the ten most different.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="List every query, not only the ten that differ most.")] = False,
     json: Json = False,
 ) -> None:
     """Show how the rankings of two runs differ, query by query.

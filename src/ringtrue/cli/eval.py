@@ -41,30 +41,32 @@ class Asked(Named):
     """What a user wants evaluated, and how it is asked."""
 
     route: Annotated[list[str] | None, typer.Option(help="Send queries of a corpus to another retriever: laws=bm25.")] = None
-    route_by: Annotated[str, typer.Option(help="The query field that --route goes by.")] = "corpus"
+    route_by: Annotated[str, typer.Option(help="The query field that --route matches.")] = "corpus"
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; default: the set's own.")] = None
-    chunk: Annotated[str | None, typer.Option(help="How the set's own documents are cut: fixed(tokens=256, overlap=25).")] = (
+    chunk: Annotated[str | None, typer.Option(help="How to chunk the set's own documents: fixed(tokens=256, overlap=25).")] = (
         None
     )
-    k: Annotated[int | None, typer.Option("-k", min=1, help="Hits to ask for (own search 100, connected ones as needed).")] = (
-        None
-    )
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="Hits per query; default: 100, connected systems as many as needed.")
+    ] = None
     split: Annotated[str, typer.Option(help="all, tuning or held_out (80 to 20, by kind of query).")] = "all"
-    sample: Annotated[float, typer.Option(help="Share of the queries to ask.")] = 1.0
-    session: Annotated[bool, typer.Option("--session", help="Pass on the conversation before a question.")] = False
-    scope: Annotated[str | None, typer.Option(help="Each query only among documents with the same value of this field.")] = None
-    workers: Annotated[int | None, typer.Option(min=1, help="Questions at once (own search 1, connected ones 4).")] = None
+    sample: Annotated[float, typer.Option(help="Share of the queries to send, such as 0.1.")] = 1.0
+    session: Annotated[bool, typer.Option("--session", help="Send the earlier turns of the conversation with each query.")] = (
+        False
+    )
+    scope: Annotated[str | None, typer.Option(help="Search only documents with the query's value of this field.")] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Concurrent queries; default: 1, connected systems 4.")] = None
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that one search may take.")] = 30.0
     retries: Annotated[int, typer.Option(min=0, help="Retries after a lost connection or timeout (own search).")] = 1
-    passes: Annotated[int, typer.Option(min=1, help="Ask each query this often, for timing; the first answer is scored.")] = 1
+    passes: Annotated[int, typer.Option(min=1, help="Times to send each query, for timing; the first answer is scored.")] = 1
     id_pattern: Annotated[str | None, typer.Option(help="Regular expression; its group is the judged id: '^mem:(.+)$'.")] = None
     allow: Annotated[
-        list[str] | None, typer.Option(help="A precondition that may fail: index, documents, cut-off, ids, depth.")
+        list[str] | None, typer.Option(help="A precondition that is allowed to fail: index, documents, cut-off, ids, depth.")
     ] = None
     failed: Annotated[str, typer.Option(help="Queries without an answer: list (exit 3), exclude, or zero.")] = "list"
-    version: Annotated[str, typer.Option(help="Your own version of a connected system; allows caching.")] = ""
+    version: Annotated[str, typer.Option(help="Version of the connected system, as you name it; enables caching.")] = ""
     watch: Annotated[list[str] | None, typer.Option(help="Files that are part of the fingerprint: 'search/*.py'.")] = None
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again, even if nothing changed.")] = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Send every query again, even if nothing changed.")] = False
 
     @property
     def names_search(self) -> bool:
@@ -205,9 +207,9 @@ class ResultOptions:
             help="Add the result and its run to this store: a file or postgresql://…; default: the configured store.",
         ),
     ] = None
-    no_store: Annotated[bool, typer.Option("--no-store", help="Add the result to no store.")] = False
+    no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the result.")] = False
     project: Project = "default"
-    feature: Annotated[str | None, typer.Option(help="The flag whose candidate was evaluated; default: production.")] = None
+    feature: Annotated[str | None, typer.Option(help="The flag whose candidate this is; default: production.")] = None
 
     def destination(self, *, create: bool = False) -> str | None:
         """Return where the result will go; a store that was named is opened, so that a wrong name fails at once.
@@ -263,10 +265,10 @@ def eval_command(
     name: Annotated[str, typer.Option(help="Name of the run; default: branch@commit or, outside git, the search.")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; .ringtrue/runs/… unless given.")] = None,
     reports: Annotated[Path, typer.Option(help="Folder for the Markdown report.")] = REPORTS,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write no Markdown report.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write a Markdown report.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write an HTML report to this file.")] = None,
     result: ResultOptions,
-    no_advice: Annotated[bool, typer.Option("--no-advice", hidden=True, help="Print no next steps.")] = False,
+    no_advice: Annotated[bool, typer.Option("--no-advice", hidden=True, help="Do not suggest next steps.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print how the numbers were computed.")] = False,
     json: Json = False,
 ) -> None:

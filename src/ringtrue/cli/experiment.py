@@ -19,7 +19,7 @@ from ringtrue.errors import InputError, MissingInput, SpecError
 
 app = command_group("Track what was tried, with its numbers and verdict.")
 FILE = Path("experiments.json")
-File = Annotated[Path, typer.Option("--file", "-f", help="The file of experiments.")]
+File = Annotated[Path, typer.Option("--file", "-f", help="The file that holds the experiments.")]
 
 
 @app.command()
@@ -31,11 +31,13 @@ def add(
             "--baseline", "-b", help="Run folder or baseline file before the change; default: ringtrue-baseline.json."
         ),
     ] = None,
-    description: Annotated[str, typer.Option("--description", "-d", help="What was tried; the changes unless given.")] = "",
-    change: Annotated[list[str] | None, typer.Option(help="A change: chunking.max_tokens=256; default: those found.")] = None,
-    verdict: Annotated[str, typer.Option(help="Your own: 'REJECTED (too slow)'. From gate and test unless given.")] = "",
+    description: Annotated[str, typer.Option("--description", "-d", help="What was tried; default: the changes found.")] = "",
+    change: Annotated[
+        list[str] | None, typer.Option(help="A change, such as chunking.max_tokens=256; default: the changes found.")
+    ] = None,
+    verdict: Annotated[str, typer.Option(help="Your own verdict: 'REJECTED (too slow)'; default: from gate and test.")] = "",
     measure: Annotated[str | None, typer.Option("--measure", "-m", help="The measure whose test decides.")] = None,
-    day: Annotated[str | None, typer.Option("--date", help="The day, like 2026-01-04; today unless given.")] = None,
+    day: Annotated[str | None, typer.Option("--date", help="The date, like 2026-01-04; default: today.")] = None,
     file: File = FILE,
     json: Json = False,
 ) -> None:
@@ -72,7 +74,7 @@ def add(
 
 @app.command("list")
 def list_experiments(
-    accepted: Annotated[bool, typer.Option("--accepted", help="Only those that were accepted.")] = False,
+    accepted: Annotated[bool, typer.Option("--accepted", help="Only accepted experiments.")] = False,
     file: File = FILE,
     json: Json = False,
 ) -> None:
@@ -177,8 +179,8 @@ def compare_experiments(
 
 @app.command("import")
 def import_experiments(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="experiments.json of another project, or a CSV.")],
-    renumber: Annotated[bool, typer.Option("--renumber", help="Give new ids to those whose id is taken.")] = False,
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="experiments.json of another project, or a CSV file.")],
+    renumber: Annotated[bool, typer.Option("--renumber", help="Give a new id to an experiment whose id is taken.")] = False,
     file: File = FILE,
     json: Json = False,
 ) -> None:

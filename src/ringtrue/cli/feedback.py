@@ -27,14 +27,19 @@ def add(
     event_type: Annotated[str, typer.Option("--type", "-t", help="click, selection, read_after_search, validate_useful …")],
     session: Annotated[str, typer.Option("--session", "-s", help="The session it happened in.")],
     item: Annotated[str | None, typer.Option("--item", "-i", help="The result; every type but re_search needs one.")] = None,
-    query: Annotated[str | None, typer.Option("--query", "-q", help="Id of the search, eq_…; found unless given.")] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", "-q", help="Id of the search, eq_…; default: found from the session and the result."),
+    ] = None,
     prompt: Annotated[str | None, typer.Option(help="Prompt id that the search was logged with.")] = None,
     trace: Annotated[str | None, typer.Option(help="Trace id that the search was logged with.")] = None,
-    actor: Annotated[str, typer.Option(help="Who did it: person, agent or unknown.")] = "unknown",
+    actor: Annotated[str, typer.Option(help="Who acted: person, agent or unknown.")] = "unknown",
     user: Annotated[str | None, typer.Option(help="The user, as in the log.")] = None,
-    at: Annotated[str | None, typer.Option(help="When; now unless given.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="How long a dwell took.")] = None,
-    event_id: Annotated[str | None, typer.Option("--id", help="An id of your own: the same event is then kept once.")] = None,
+    at: Annotated[str | None, typer.Option(help="Time of the event; default: now.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Length of a dwell, in seconds.")] = None,
+    event_id: Annotated[
+        str | None, typer.Option("--id", help="Your own id for the event, so that it is stored only once.")
+    ] = None,
     window: Minutes = 30.0,
     options: StoreOptions,
 ) -> None:
@@ -75,11 +80,11 @@ def add(
 @app.command("list")
 def list_events(
     *,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
+    count: Annotated[int, typer.Option("-n", min=1, help="Number of events, newest first.")] = 20,
     window: Window,
-    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type.")] = None,
-    session: Annotated[str | None, typer.Option("--session", "-s", help="Only of this session.")] = None,
-    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id.")] = None,
+    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only events of this type.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only events of this session.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only events of the search with this id.")] = None,
     options: StoreOptions,
 ) -> None:
     """Show the last events, the newest at the end.
@@ -106,10 +111,12 @@ def list_events(
 @app.command()
 def judgments(
     *,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
-    source: Annotated[str | None, typer.Option(help="Only of: manual, validated, implicit, bootstrapped.")] = None,
-    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id.")] = None,
-    item: Annotated[str | None, typer.Option("--item", "-i", help="Only of this item.")] = None,
+    count: Annotated[int, typer.Option("-n", min=1, help="Number of events, newest first.")] = 20,
+    source: Annotated[
+        str | None, typer.Option(help="Only judgments from this source: manual, validated, implicit or bootstrapped.")
+    ] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only judgments of this query id.")] = None,
+    item: Annotated[str | None, typer.Option("--item", "-i", help="Only judgments of this item.")] = None,
     options: StoreOptions,
 ) -> None:
     """Show the judgments in the store, derived and by hand, the newest at the end.
@@ -139,10 +146,14 @@ def judgments(
 def derive(
     *,
     between: Window,
-    retriever: Annotated[str | None, typer.Option(help="Only searches answered by this one (a prefix), or newest.")] = None,
-    mixed: Annotated[str, typer.Option(help="If several retrievers or settings answered: refuse, separate, pool.")] = "refuse",
+    retriever: Annotated[
+        str | None, typer.Option(help="Only searches answered by this retriever (a prefix of its name), or newest.")
+    ] = None,
+    mixed: Annotated[
+        str, typer.Option(help="If several retrievers or settings answered: refuse, separate or pool.")
+    ] = "refuse",
     window: Minutes = 30.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")] = False,
     options: StoreOptions,
 ) -> None:
     """Derive judgments: selected 2, useful 3, not useful 0; shown and never opened stays unknown.
@@ -185,7 +196,7 @@ def learn(
     folder: Annotated[
         Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; its created_at fields give the age of items.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be learned, without writing it.")] = False,
     options: StoreOptions,
 ) -> None:
     """Learn from selections: words of a query become trigger phrases of the item that was chosen.
@@ -226,7 +237,9 @@ def learn(
 @app.command()
 def phrases(
     *,
-    history: Annotated[bool, typer.Option("--audit", help="Instead, what was learned, confirmed and taken back.")] = False,
+    history: Annotated[
+        bool, typer.Option("--audit", help="Show the history instead: what was learned, confirmed and removed.")
+    ] = False,
     options: StoreOptions,
 ) -> None:
     """Show what was learned from selections: which phrases call which item, and whether they serve already.
@@ -258,9 +271,9 @@ def rollback(
     why: Annotated[str, typer.Option(help="The reason, for the audit trail.")],
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only phrases of this item.")] = None,
     phrase: Annotated[str | None, typer.Option(help="Only this phrase.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only what was learned from this time on.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that was learned.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken back, and write nothing.")] = False,
+    since: Annotated[str | None, typer.Option(help="Only phrases learned since this time.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All learned phrases.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, without removing it.")] = False,
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -312,9 +325,11 @@ DERIVED = ("re_search_rate", "selected_rate", "turns_per_search")
 def sessions_command(
     *,
     window: Window,
-    outcomes: Annotated[Path | None, typer.Option(help="How tasks ended, JSON lines: session_id, learning_index …")] = None,
-    source: Annotated[list[str] | None, typer.Option(help="Judgments behind the mean RR; default: manual.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals.")] = 0,
+    outcomes: Annotated[
+        Path | None, typer.Option(help="Outcomes of tasks, as JSON lines: session_id, learning_index …")
+    ] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Source of the judgments for the mean RR; default: manual.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.")] = 0,
     options: StoreOptions,
 ) -> None:
     """Summarise sessions and how their tasks ended.

@@ -18,15 +18,17 @@ Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like 
 def set_flag(
     *,
     name: Flagged,
-    rollout: Annotated[float | None, typer.Option(help="Percent of identities that get it.")] = None,
+    rollout: Annotated[float | None, typer.Option(help="Percentage of users who get the feature.")] = None,
     state: Annotated[str | None, typer.Option(help="running, paused, graduated or rejected.")] = None,
-    shadow: Annotated[bool | None, typer.Option("--shadow/--no-shadow", help="Run in the shadow.", show_default=False)] = None,
-    min_samples: Annotated[int | None, typer.Option(help="Queries that a decision needs.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Improvement that graduation needs.")] = None,
-    measure: Annotated[str | None, typer.Option(help="Measure of the improvement; RR@10 at first.")] = None,
-    stage_hours: Annotated[float | None, typer.Option(help="Least time of a stage; 24 at first.")] = None,
+    shadow: Annotated[
+        bool | None, typer.Option("--shadow/--no-shadow", help="Only run in the shadow of production.", show_default=False)
+    ] = None,
+    min_samples: Annotated[int | None, typer.Option(help="Queries needed for a decision.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Improvement needed for graduation.")] = None,
+    measure: Annotated[str | None, typer.Option(help="Measure of the improvement; default: RR@10.")] = None,
+    stage_hours: Annotated[float | None, typer.Option(help="Minimum hours per stage; default: 24.")] = None,
     description: Annotated[str | None, typer.Option(help="What the feature does.")] = None,
-    why: Annotated[str, typer.Option(help="Why; kept in the audit trail.")] = "",
+    why: Annotated[str, typer.Option(help="The reason, for the audit trail.")] = "",
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -62,7 +64,7 @@ def _given(**values: Any) -> dict[str, Any]:
 @app.command("list")
 def list_flags(
     *,
-    audit: Annotated[str | None, typer.Option(metavar="NAME", help="Who changed this flag, the newest first.")] = None,
+    audit: Annotated[str | None, typer.Option(metavar="NAME", help="Show the history of this flag, newest first.")] = None,
     options: StoreOptions,
 ) -> None:
     """List the flags and what the environment overrides.
@@ -103,9 +105,13 @@ def list_flags(
 def graduate(
     *,
     name: Annotated[str | None, typer.Argument(help="The feature.")] = None,
-    everyone: Annotated[bool, typer.Option("--all", help="Every flag that is running or paused; for a timer.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")] = False,
-    breach: Annotated[list[str] | None, typer.Option(help="A breach that your own monitoring found; rolls back.")] = None,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="All flags that are running or paused; for use from a timer.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, without changing anything.")] = False,
+    breach: Annotated[
+        list[str] | None, typer.Option(help="Roll back because of this problem, found by your own monitoring.")
+    ] = None,
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -147,7 +153,7 @@ def graduate(
 def rollback(
     *,
     name: Flagged,
-    why: Annotated[str, typer.Option(help="Why; kept in the audit trail.")],
+    why: Annotated[str, typer.Option(help="The reason, for the audit trail.")],
     who: Who = None,
     options: StoreOptions,
 ) -> None:

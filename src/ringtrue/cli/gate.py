@@ -46,16 +46,20 @@ class PolicyOptions:
         None
     )
     latency_increase: Annotated[
-        float | None, typer.Option(help="p95 may grow by less than this share; inf turns the rule off.")
+        float | None, typer.Option(help="Largest relative increase of the p95 latency; inf turns the rule off.")
     ] = None
-    latency_slack: Annotated[float | None, typer.Option(help="Milliseconds by which p95 may always grow.")] = None
+    latency_slack: Annotated[
+        float | None, typer.Option(help="Increase of the p95 latency that is always allowed, in milliseconds.")
+    ] = None
     slice_drop: Annotated[
         bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")
     ] = None
-    minimum_queries: Annotated[int | None, typer.Option(help="Scored queries needed, or the gate is undecided.")] = None
-    slice_minimum: Annotated[int | None, typer.Option(help="Fewest queries of a slice compared.")] = None
+    minimum_queries: Annotated[
+        int | None, typer.Option(help="Minimum number of scored queries; with fewer, the gate is undecided.")
+    ] = None
+    slice_minimum: Annotated[int | None, typer.Option(help="Minimum number of queries for a slice to be compared.")] = None
     same_corpus: Annotated[
-        bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")
+        bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether to require the documents of the baseline.")
     ] = None
 
     def policy(self) -> lib.verdict.Policy:
@@ -338,8 +342,8 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
 def update(
     run: Annotated[Path | None, typer.Option(help="The run, a folder or name; default: newest in .ringtrue/runs.")] = None,
     baseline: BaselineFile = BASELINE,
-    force: Annotated[bool, typer.Option("--force", help="Take a worse run; needs --reason.")] = False,
-    reason: Annotated[str, typer.Option(help="Why a worse run is right; kept in the file.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Accept a worse run; needs --reason.")] = False,
+    reason: Annotated[str, typer.Option(help="Why the worse run is accepted; kept in the file.")] = "",
     version: Annotated[
         str | None, typer.Option(help="The new version; default: next minor, or patch if nothing moved.")
     ] = None,

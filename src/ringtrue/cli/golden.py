@@ -144,7 +144,7 @@ def split(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tuning.json and held-out.json.")],
     held_out: Annotated[float, typer.Option(help="Share of the queries to hold out.")] = 0.2,
     by: Annotated[str | None, typer.Option(help="Query field to stratify by (default: the set's first slice).")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives another division.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -176,11 +176,11 @@ def split(
 def plan(
     source: Source,
     sd: Annotated[float, typer.Option(help="Standard deviation of the paired differences.")] = 0.15,
-    difference: Annotated[float, typer.Option(help="Difference in the measure that matters to you.")] = 0.05,
-    alpha: Annotated[float, typer.Option(help="Accepted risk of a false alarm.")] = 0.05,
-    power: Annotated[float, typer.Option(help="Wanted chance of seeing a true difference.")] = 0.80,
-    runs: Annotated[list[str] | None, typer.Option("--run", help="Runs of rival systems.")] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
+    difference: Annotated[float, typer.Option(help="Smallest difference that matters to you.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Significance level: the chance of a false alarm.")] = 0.05,
+    power: Annotated[float, typer.Option(help="Power: the chance of detecting a true difference.")] = 0.80,
+    runs: Annotated[list[str] | None, typer.Option("--run", help="A run of another system.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Documents of each run to check for judgments.")] = 10,
     json: Json = False,
 ) -> None:
     """Say what a set can detect, how many more queries each slice needs, and which documents to judge next.
@@ -214,7 +214,7 @@ def plan(
 @app.command()
 def convert(
     source: Source,
-    target: Annotated[Path, typer.Argument(help="Where to write; the ending names the format unless --format does.")],
+    target: Annotated[Path, typer.Argument(help="Where to write; the file ending sets the format, unless --format does.")],
     to: Annotated[
         str | None,
         typer.Option(
@@ -248,7 +248,7 @@ def ingest(
     source: Source,
     into: Annotated[str, typer.Option(help="The system to write into, like \"connect('shop')\".")],
     tenant: Annotated[str | None, typer.Option(help="Tenant that owns the documents in the target system.")] = None,
-    prefix: Annotated[str, typer.Option(help="Begins the ids of the documents there.")] = "golden",
+    prefix: Annotated[str, typer.Option(help="Prefix of the document ids in the target system.")] = "golden",
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all are searchable.")] = 60.0,
     remove: Annotated[bool, typer.Option("--remove/--keep", help="Remove what was ingested, instead of writing it.")] = False,
     json: Json = False,
@@ -298,7 +298,7 @@ def _connected(text: str) -> Connector:
 @app.command()
 def pool(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run files of the systems to pool.")],
-    qrels: Annotated[str | None, typer.Option(help="Judgments so far, for the unjudged share.")] = None,
+    qrels: Annotated[str | None, typer.Option(help="The judgments so far, to report the unjudged share.")] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Take the first k documents of each run.")] = 100,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the pairs to judge (query, document) as CSV.")] = None,
     overwrite: Overwrite = False,
@@ -334,7 +334,7 @@ def pool(
 @app.command()
 def agreement(
     raters: Annotated[list[str], typer.Argument(metavar="JUDGMENTS...", help="One judgments file per rater, two or more.")],
-    minimum: Annotated[float, typer.Option(min=-1, max=1, help="Agreement that must be exceeded with --check.")] = 0.6,
+    minimum: Annotated[float, typer.Option(min=-1, max=1, help="Minimum agreement for --check.")] = 0.6,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 unless the agreement exceeds the minimum.")] = False,
     json: Json = False,
 ) -> None:

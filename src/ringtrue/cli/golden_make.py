@@ -42,11 +42,11 @@ METHODS = {
 def bootstrap_command(
     *,
     source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set, a BEIR folder, or files for ringtrue ingest.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; its rows that a person confirmed are kept.")],
     method: Method = "names",
     queries: Queries = None,
     citations: Citations = None,
-    llm: Annotated[str | None, typer.Option(help="A connection of kind 'llm' that writes the queries.")] = None,
+    llm: Annotated[str | None, typer.Option(help="Connection of kind 'llm' that writes the queries.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Queries to generate per document.")] = 1,
     to: Form = None,
     options: StoreOptions,
@@ -239,17 +239,23 @@ def _bootstrap_rows(
 def refresh_command(
     *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Finish a judged refresh: write the next version.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Finish a judged refresh and write the next version to this file.")
+    ] = None,
     first: Annotated[bool, typer.Option("--first", help="Make a new regression set of the 50 most varied questions.")] = False,
-    weeks: Annotated[int, typer.Option(min=1, help="Weeks of logged searches to look at.")] = 4,
+    weeks: Annotated[int, typer.Option(min=1, help="Weeks of logged searches to use.")] = 4,
     count: Annotated[int | None, typer.Option(min=1, help="New queries (20; 50 with --first).")] = None,
     reviewers: Annotated[int, typer.Option(min=2, help="How many people judge each pair, blind.")] = 2,
-    retriever: Annotated[str | None, typer.Option(help="Ask questions again with this; default: use the log.")] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="Search again with this retriever; default: use the logged results.")
+    ] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per question.")] = 20,
     rule: Annotated[str, typer.Option(help="How several grades become one: majority, max, newest, adjudicated.")] = "majority",
-    adjudicator: Annotated[str | None, typer.Option(help="Who decides disputes with --rule adjudicated; no rater.")] = None,
-    minimum: Annotated[float, typer.Option(min=-1, max=1, help="Agreement that must be exceeded.")] = 0.6,
-    who: Annotated[str, typer.Option(help="Who proposes, for the audit trail.")] = "ringtrue",
+    adjudicator: Annotated[
+        str | None, typer.Option(help="Who decides disputes with --rule adjudicated; not one of the raters.")
+    ] = None,
+    minimum: Annotated[float, typer.Option(min=-1, max=1, help="Minimum agreement.")] = 0.6,
+    who: Annotated[str, typer.Option(help="Your name, for the audit trail.")] = "ringtrue",
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:

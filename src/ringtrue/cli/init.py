@@ -24,16 +24,20 @@ BM25 = "bm25"
 
 
 def init_command(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults for what is not given.")] = False,
-    search: Annotated[str | None, typer.Option(help="What is searched: documents, http, python, opensearch …")] = None,
-    where: Annotated[str | None, typer.Option(help="The folder, the address, or the function file.py:name.")] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing; use the defaults for options that are not given.")
+    ] = False,
+    search: Annotated[str | None, typer.Option(help="What to search: documents, http, python, opensearch …")] = None,
+    where: Annotated[str | None, typer.Option(help="The folder, the URL, or the function (file.py:name).")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the golden set.")] = None,
     serve: Annotated[str | None, typer.Option(help="How CI starts an HTTP search: 'python app.py {port}'.")] = None,
-    question: Annotated[str | None, typer.Option(help="A query with results, to detect settings of an HTTP search.")] = None,
+    question: Annotated[
+        str | None, typer.Option(help="A query that has results, to detect the settings of an HTTP search.")
+    ] = None,
     ci: Annotated[str | None, typer.Option(help="CI files: github, gitlab, both or none.")] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
+    folder: Annotated[Path, typer.Option("--dir", help="Folder of the project.")] = Path(),
     overwrite: Overwrite = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; asks nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Ask nothing; print one JSON object.")] = False,
 ) -> None:
     """Write ringtrue.toml, a starter golden set and CI files.
 

@@ -35,19 +35,21 @@ app = command_group("Show, import, export and prune logged searches.")
 OVERLAP = 15
 """Seconds that --follow looks back: batches of several processes may be written later than they happened."""
 PAUSE = 0.5
-Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, evaluation, gate, shadow, test, or all.")]
+Whose = Annotated[str, typer.Option("--traffic", help="Origin of the searches: user, evaluation, gate, shadow, test, or all.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
 Files = Annotated[list[str], typer.Argument(help="JSON records or query lists (.csv, .tsv, .txt), also .gz; - is stdin.")]
 Kind = Annotated[str, typer.Option("--from", help="spans (OTLP/JSON, OpenInference), ubi, ringtrue or queries (a list).")]
-Actions = Annotated[list[str] | None, typer.Option("--action", help="Map an action of UBI to a type: sample_order=selection.")]
+Actions = Annotated[
+    list[str] | None, typer.Option("--action", help="Map a UBI action to an event type: sample_order=selection.")
+]
 Columns = Annotated[str, typer.Option("--columns", help="Map columns of a query list: query=term,count=hits,time=day.")]
 
 
 @app.command()
 def tail(
     *,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many searches.")] = 20,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until stopped.")] = False,
+    count: Annotated[int, typer.Option("-n", min=1, help="Number of searches.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new searches until stopped.")] = False,
     tool: Tool = None,
     session: Annotated[str | None, typer.Option(help="Only searches of this session.")] = None,
     traffic: Whose = "user",
@@ -138,7 +140,9 @@ def import_command(
     source: Kind = "auto",
     action: Actions = None,
     columns: Columns = "",
-    raw: Annotated[bool, typer.Option("--no-redact", help="Store texts as they are, with secrets and personal data.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--no-redact", help="Do not redact: store texts with secrets and personal data.")
+    ] = False,
     options: StoreOptions,
 ) -> None:
     """Import searches and feedback logged by other systems, or a plain list of queries. Repeating an import adds nothing.
@@ -198,8 +202,10 @@ def export(
 
 @app.command()
 def prune(
-    archive: Annotated[Path | None, typer.Option(help="Folder for archived searches; 'archive' beside a SQLite store.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    archive: Annotated[
+        Path | None, typer.Option(help="Folder for archived searches; default: 'archive' beside a SQLite store.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     store: StoreUrl = None,
     json: Json = False,
 ) -> None:

@@ -51,7 +51,7 @@ Root = Annotated[
         "--root",
         metavar="DIR",
         show_default=False,
-        help="The memory folder; unless given RINGTRUE_MEMORY_ROOT, or .claude/memory here or in a folder above.",
+        help="The memory folder; default: RINGTRUE_MEMORY_ROOT, or .claude/memory here or in a parent folder.",
     ),
 ]
 Redact = Annotated[bool, typer.Option("--redact", help="Replace keys, tokens and passwords instead of refusing them.")]

@@ -25,11 +25,15 @@ LONGEST = 1000
 
 
 def doctor_command(
-    days: Annotated[int, typer.Option(min=1, help="Window of the figures, in days.")] = 30,
-    stale_days: Annotated[int, typer.Option(min=1, help="Days without a change or use that make a memory stale.")] = 365,
-    silent_after: Annotated[int, typer.Option(min=1, help="Prompts in a row without an injection before a warning.")] = 30,
+    days: Annotated[int, typer.Option(min=1, help="Days that the figures cover.")] = 30,
+    stale_days: Annotated[
+        int, typer.Option(min=1, help="Days without change or use after which a memory counts as stale.")
+    ] = 365,
+    silent_after: Annotated[
+        int, typer.Option(min=1, help="Warn after this many consecutive prompts without an injection.")
+    ] = 30,
     words_only: Annotated[
-        bool, typer.Option("--words-only", help="Compare memories by words alone, without the encoder.")
+        bool, typer.Option("--words-only", help="Compare memories by words only, without the encoder.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings, too.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Print every finding.")] = False,
@@ -97,7 +101,7 @@ def sync_command(
     root: Root = None,
     since: Annotated[str, typer.Option(help="Start time, or how far back to go: 24h, 7d.")] = RETENTION,
     hash_only: Annotated[
-        bool, typer.Option("--hash-only", help="Store no word of a prompt, only a keyed hash (needs RINGTRUE_LOG_SALT).")
+        bool, typer.Option("--hash-only", help="Store only a keyed hash of each prompt (needs RINGTRUE_LOG_SALT).")
     ] = False,
     options: StoreOptions,
 ) -> None:
@@ -147,7 +151,7 @@ COLUMNS = (
 def bench_command(
     golden: Annotated[
         list[str] | None,
-        typer.Option("--golden", "-g", help="A judged set of memories: a name or a path; the two shipped ones unless given."),
+        typer.Option("--golden", "-g", help="A judged set of memories, by name or path; default: the shipped sets."),
     ] = None,
     root: Root = None,
     strategy: Annotated[list[str] | None, typer.Option(help="title_tags, fts5_bm25 or hybrid; default: all.")] = None,

@@ -21,10 +21,10 @@ from ringtrue.memory.install import HOSTS, Done, install, uninstall
 
 # The parameter is not called project: that name is the store's, and is set once for all commands.
 Folder = Annotated[
-    Path | None, typer.Option("--project", metavar="DIR", help="The project's folder; the current one unless given.")
+    Path | None, typer.Option("--project", metavar="DIR", help="Folder of the project; default: the current folder.")
 ]
-User = Annotated[bool, typer.Option("--user", help="For all projects of this user, instead of one project.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+User = Annotated[bool, typer.Option("--user", help="For all projects of this user.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")]
 
 
 def install_command(
@@ -60,7 +60,7 @@ def install_command(
 
 
 def uninstall_command(
-    host: Annotated[str, typer.Option(help="claude, codex, opencode, or all that have it.")] = "all",
+    host: Annotated[str, typer.Option(help="claude, codex, opencode, or all of those that have it.")] = "all",
     folder: Folder = None,
     user: User = False,
     dry_run: DryRun = False,
@@ -110,17 +110,17 @@ _PAST = {"create": "created", "change": "changed", "remove": "removed"}
 
 def mcp_command(
     http: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Listen on a port; without it, speak over stdin and stdout.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Listen on this port instead of stdin and stdout.")
     ] = None,
     root: Root = None,
     session: Annotated[
-        str | None, typer.Option(help="The conversation of calls that name none; over stdio the host's own.")
+        str | None, typer.Option(help="Conversation id for calls without one; over stdio the host's id is used.")
     ] = None,
     token: Annotated[
         str | None, typer.Option(help="Bearer token that HTTP requests must send; better set in RINGTRUE_MEMORY_MCP_TOKEN.")
     ] = None,
     name: Annotated[
-        list[str] | None, typer.Option(metavar="HOST", help="A further host name that HTTP requests may use.")
+        list[str] | None, typer.Option(metavar="HOST", help="Another host name that HTTP requests may use.")
     ] = None,
 ) -> None:
     """Serve the memory to agents: search, context, save, load, validate, link, health and tasks.
@@ -154,7 +154,7 @@ def mcp_command(
 
 
 def hook_command(
-    event: Annotated[str | None, typer.Argument(help="The event, if the host's JSON does not name it.")] = None,
+    event: Annotated[str | None, typer.Argument(help="The event, if it is missing in the host's JSON.")] = None,
 ) -> None:
     """Answer one event of a host: its JSON on standard input, what goes to the agent on standard output. Always exits 0.
 

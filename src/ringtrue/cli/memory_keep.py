@@ -42,10 +42,10 @@ def add_command(
     text: Annotated[str | None, typer.Argument(help="The memory itself; - reads it from standard input.")] = None,
     set_: Set = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag.")] = None,
-    trigger: Annotated[list[str] | None, typer.Option(help="A phrase that should bring it up.")] = None,
-    file: Annotated[list[str] | None, typer.Option(help="A file of the project it is about.")] = None,
+    trigger: Annotated[list[str] | None, typer.Option(help="A phrase that triggers the memory.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="A file of the project that the memory is about.")] = None,
     tier: Annotated[str | None, typer.Option(help="constitutional, critical, important, normal or temporary.")] = None,
-    memory_id: Annotated[str | None, typer.Option("--id", help="Its id, kebab-case; made from the title unless given.")] = None,
+    memory_id: Annotated[str | None, typer.Option("--id", help="Its id, in kebab case; default: from the title.")] = None,
     record: Annotated[
         str | None, typer.Option(metavar="FILE", help="Take the whole JSON record from a file, or - for stdin.")
     ] = None,
@@ -130,7 +130,7 @@ def archive_command(memory_id: Id, root: Root = None, json: Json = False) -> Non
 
 def supersede_command(
     old_id: Annotated[str, typer.Argument(metavar="OLD", help="The memory that no longer holds; it is retired.")],
-    new_id: Annotated[str, typer.Argument(metavar="NEW", help="The memory that took its place.")],
+    new_id: Annotated[str, typer.Argument(metavar="NEW", help="The memory that replaces it.")],
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -149,7 +149,7 @@ def link_command(
     from_id: Annotated[str, typer.Argument(metavar="FROM", help="The memory that gets the link.")],
     kind: Annotated[str, typer.Argument(help="caused_by, leads_to, supports or contradicts.")],
     to_id: Annotated[str, typer.Argument(metavar="TO", help="The memory it points to.")],
-    take_away: Annotated[bool, typer.Option("--remove", help="Take the link away.")] = False,
+    take_away: Annotated[bool, typer.Option("--remove", help="Remove the link.")] = False,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -238,7 +238,7 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
 
 REASONS = 20
 """Reasons that are printed; --json has all."""
-Yes = Annotated[bool, typer.Option("--yes", help="Really overwrite.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Overwrite without asking.")]
 
 
 def import_command(
@@ -253,7 +253,7 @@ def import_command(
     ] = "skip",
     yes: Yes = False,
     redact: Redact = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without writing anything.")] = False,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -327,9 +327,9 @@ def _note_alike(what: str, said: list[tuple[str, str]]) -> None:
 def export_command(
     target: Annotated[Path, typer.Argument(help="The file to write, a folder for markdown, or - for standard output.")],
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="json, jsonl or markdown; unless given by the name of the file.")
+        str | None, typer.Option("--format", "-f", help="json, jsonl or markdown; default: by the file's ending.")
     ] = None,
-    active: Annotated[bool, typer.Option("--active", help="Leave out what is retired or archived.")] = False,
+    active: Annotated[bool, typer.Option("--active", help="Leave out retired and archived memories.")] = False,
     yes: Yes = False,
     redact: Redact = False,
     root: Root = None,

@@ -115,14 +115,16 @@ def list_command(
 def search_command(
     text: Annotated[str, typer.Argument(help="What to look for.")],
     strategy: Annotated[
-        str | None, typer.Option(help="fts5_bm25, title_tags or hybrid; unless given that of memory-config.json.")
+        str | None, typer.Option(help="fts5_bm25, title_tags or hybrid; default: as in memory-config.json.")
     ] = None,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="Number of memories; unless given that of the settings, 10.")
+        int | None, typer.Option("-k", min=1, help="Number of memories; default: as in memory-config.json, 10.")
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show the words used, where each hit has them, and whether a prompt would bring it up."),
+        typer.Option(
+            "--explain", help="Show the words used, where each hit contains them, and whether a prompt would show it."
+        ),
     ] = False,
     root: Root = None,
     json: Json = False,

@@ -28,11 +28,11 @@ StoreUrl = Annotated[
         "--store",
         metavar="URL",
         show_default=False,
-        help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
+        help="A file or postgresql://…; default: RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
     ),
 ]
-Project = Annotated[str, typer.Option("--project", help="The project; unless given, project under [store].")]
-Who = Annotated[str | None, typer.Option("--who", help="Who does this, for the audit trail; default: this machine's user.")]
+Project = Annotated[str, typer.Option("--project", help="The project; default: project under [store].")]
+Who = Annotated[str | None, typer.Option("--who", help="Your name, for the audit trail; default: this machine's user.")]
 Since = Annotated[str | None, typer.Option("--since", help="Start of the window: 2026-03-01T12:00Z, or an age like 7d.")]
 Until = Annotated[str | None, typer.Option("--until", help="End of the window, written like --since.")]
 AGO = re.compile(r"(\d{1,6})\s*([mhdw])")

@@ -23,15 +23,15 @@ def report_command(
     run: Annotated[Path, typer.Argument(help="A run folder, as ringtrue eval writes it, or the name of a run.")],
     against: Annotated[Path | None, typer.Option("--against", "-a", help="A run folder to compare with.")] = None,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", "-b", help="The baseline to judge by; default: ringtrue-baseline.json.")
+        Path | None, typer.Option("--baseline", "-b", help="The baseline to compare with; default: ringtrue-baseline.json.")
     ] = None,
     no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Judge by the floors of [gate] alone.")] = False,
     formats: Annotated[
         list[str] | None, typer.Option("--format", "-f", help=f"{', '.join(SUFFIX)}. Repeatable; md unless given.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file, or a folder for several; - is stdout.")] = None,
-    key: Annotated[str, typer.Option(help="Tells apart the comments of several gates on one pull request.")] = "",
-    title: Annotated[str, typer.Option(help="A heading of your own.")] = "",
+    key: Annotated[str, typer.Option(help="Name of this gate, if a pull request has several.")] = "",
+    title: Annotated[str, typer.Option(help="Your own heading for the report.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the report, or the files written.")] = False,
 ) -> None:
     """Write a report on a run, as Markdown, HTML, JSON and more.

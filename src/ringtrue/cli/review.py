@@ -39,10 +39,10 @@ def opened_queue(options: StoreOptions, *, create: bool = False) -> Iterator[tup
 def add(
     *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A golden set: a path or a shipped name.")],
-    runs: Annotated[list[str], typer.Option("--run", help="Runs of rival systems.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
+    runs: Annotated[list[str], typer.Option("--run", help="A run of another system.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Documents of each run to check for judgments.")] = 10,
     wanted: Annotated[int, typer.Option("--reviewers", min=1, help="How many people judge each pair, blind.")] = 2,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many pairs, those worth most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of pairs; the most informative first.")] = 100,
     corpus: Annotated[str | None, typer.Option(help="Documents for reviewers to read, if set and runs have no text.")] = None,
     options: StoreOptions,
 ) -> None:
@@ -98,7 +98,7 @@ def _evaluations(sources: Sequence[str]) -> list[lib.run.Evaluation]:
 def list_items(
     *,
     state: Annotated[str | None, typer.Option(help="Only pending_review, approved, rejected or published ones.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number.")] = 50,
     options: StoreOptions,
 ) -> None:
     """List the pairs in the queue: first those to review, the most urgent on top. Grades are not shown (blind review).
@@ -130,9 +130,9 @@ def next_pair(
     *,
     reviewer: Reviewer,
     guidelines: Annotated[Path | None, typer.Option(help="A text file with your own guidelines, instead of ours.")] = None,
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long the pair is kept for you.")] = 15,
-    seed: Annotated[int, typer.Option(help="Another seed, another order.")] = 0,
-    whole: Annotated[bool, typer.Option("--whole", help="Show long documents whole.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Minutes to reserve the pair for you.")] = 15,
+    seed: Annotated[int, typer.Option(help="Seed of the order of the pairs.")] = 0,
+    whole: Annotated[bool, typer.Option("--whole", help="Show long documents in full.")] = False,
     options: StoreOptions,
 ) -> None:
     """Show the next pair to judge and keep it for you for a while; on a terminal, judge with single keys until done.
@@ -197,7 +197,7 @@ def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: flo
 def judge(
     *,
     key: Annotated[str, typer.Argument(help="The pair's key, as shown by review next.")],
-    grade: Annotated[str, typer.Argument(help="0, 1, 2 or 3; or reject, for a pair that nobody should judge.")],
+    grade: Annotated[str, typer.Argument(help="0, 1, 2 or 3; or reject, to take the pair out of the queue.")],
     reviewer: Reviewer,
     note: Annotated[str, typer.Option(help="Why.")] = "",
     options: StoreOptions,
@@ -277,8 +277,8 @@ def export(
     *,
     reviewer: Reviewer,
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
-    limit: Annotated[int, typer.Option(min=1, help="At most so many pairs.")] = 200,
-    seed: Annotated[int, typer.Option(help="Another seed, another order.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of pairs.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the order of the pairs.")] = 0,
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
@@ -344,9 +344,9 @@ def publish(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the next version.")],
     rule: RuleName = "majority",
     adjudicator: Adjudicator = None,
-    force: Annotated[bool, typer.Option("--force", help="Publish despite too little agreement; needs --reason.")] = False,
-    reason: Annotated[str, typer.Option(help="Why too little agreement is passed over; kept in the audit trail.")] = "",
-    who: Annotated[str, typer.Option(help="Who publishes, for the audit trail.")] = "ringtrue",
+    force: Annotated[bool, typer.Option("--force", help="Publish despite low agreement; needs --reason.")] = False,
+    reason: Annotated[str, typer.Option(help="Why low agreement is accepted; kept in the audit trail.")] = "",
+    who: Annotated[str, typer.Option(help="Your name, for the audit trail.")] = "ringtrue",
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:

@@ -22,24 +22,26 @@ USUAL = (
 
 def score_command(
     qrels: Annotated[str, typer.Argument(help="Judgments: TREC, BEIR, CSV, Parquet, JSON(L), YAML, .gz, - or a golden set.")],
-    run: Annotated[str, typer.Argument(help="Answers: TREC, CSV, Parquet, JSON(L), YAML, .gz, or - for standard input.")],
+    run: Annotated[str, typer.Argument(help="The run: TREC, CSV, Parquet, JSON(L), YAML, .gz, or - for standard input.")],
     measures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MEASURE]...", help="Like nDCG@10 'P(rel=2)@5' map ndcg_cut_10; a usual set when none."),
+        typer.Argument(metavar="[MEASURE]...", help="Like nDCG@10 'P(rel=2)@5' map ndcg_cut_10; default: a usual set."),
     ] = None,
     more: Annotated[list[str] | None, typer.Option("-m", "--measure", help="Like trec_eval: -m map -m P.5,10")] = None,
-    per_query: Annotated[bool, typer.Option("-q", "--per-query", help="Print every query, too.")] = False,
+    per_query: Annotated[bool, typer.Option("-q", "--per-query", help="Also print each query.")] = False,
     complete: Annotated[
-        bool, typer.Option("-c", "--complete", help="Average over all judged queries; missing ones: 0.")
+        bool, typer.Option("-c", "--complete", help="Average over all judged queries; missing queries score 0.")
     ] = False,
-    depth: Annotated[int | None, typer.Option("-M", "--depth", help="Only look at the first N documents of an answer.")] = None,
+    depth: Annotated[int | None, typer.Option("-M", "--depth", help="Only score the first N documents of each query.")] = None,
     level: Annotated[int | None, typer.Option("-l", "--level", help="Lowest grade that is relevant (default 1).")] = None,
     zero_relevant: Annotated[str, typer.Option(help="Queries without relevant documents: zero, exclude or one.")] = "zero",
-    bounds: Annotated[bool, typer.Option("--bounds", help="Also show values if unjudged documents had the top grade.")] = False,
-    by: Annotated[list[str] | None, typer.Option(help="Also per value of this query field: --by query_type")] = None,
+    bounds: Annotated[
+        bool, typer.Option("--bounds", help="Also show the upper bounds: unjudged documents get the top grade.")
+    ] = False,
+    by: Annotated[list[str] | None, typer.Option(help="Also report each value of this query field: --by query_type")] = None,
     worst: Annotated[int, typer.Option(min=0, help="List the N queries with the lowest first measure.")] = 0,
     judged_only: Annotated[bool, typer.Option("-J", "--judged-only", help="Remove unjudged documents first.")] = False,
-    no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="With -q: leave the means out.")] = False,
+    no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="With -q: leave out the means.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (-q), counted.")] = False,
 ) -> None:
     """Score a run file against judgments, as trec_eval does.

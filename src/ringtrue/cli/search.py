@@ -35,9 +35,10 @@ def ingest_command(
         ),
     ],
     into: Annotated[Path, typer.Option(help="Folder for documents and indexes.")] = DEFAULT_FOLDER,
-    retriever: Annotated[str, typer.Option("--retriever", "-r", help="Make indexes for this retriever; '': none.")] = "hybrid",
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="Build indexes for this retriever; '': none.")] = "hybrid",
     chunk: Annotated[
-        str | None, typer.Option(help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; once per folder.")
+        str | None,
+        typer.Option(help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; cannot change later."),
     ] = None,
     remove_missing: Annotated[bool, typer.Option("--remove-missing", help="Remove documents that PATH does not have.")] = False,
     id_field: Annotated[str | None, typer.Option(help="Field or column with the document id.")] = None,
@@ -175,7 +176,7 @@ def progress_bar(what: str, total: int | None, *, in_bytes: bool = False) -> Ite
 
 
 def search_command(
-    text: Annotated[str | None, typer.Argument(help="The question.")] = None,
+    text: Annotated[str | None, typer.Argument(help="The query.")] = None,
     folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
     retriever: Annotated[
         str,

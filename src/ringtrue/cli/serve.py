@@ -23,19 +23,23 @@ def serve_command(
     host: Annotated[str, typer.Option(help="Address to listen on; other machines need keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes any that is free.")] = 8080,
     demo: Annotated[bool, typer.Option("--demo", help="Serve sample data from a separate, prefilled store.")] = False,
-    folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to be searched.")] = None,
+    folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to search.")] = None,
     golden: Annotated[str | None, typer.Option("--golden", "-g", help="Search this set's own documents, without --in.")] = None,
-    retriever: Annotated[str, typer.Option("--retriever", "-r", help="The search that is served and evaluated.")] = "hybrid",
-    expression: Annotated[list[str] | None, typer.Option("--allow-retriever", help="A further retriever for requests.")] = None,
-    keys: Annotated[bool, typer.Option("--keys", help="Callers need keys on this machine, too.")] = False,
-    allow_host: Annotated[list[str] | None, typer.Option(help="A name under which the service is called.")] = None,
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="The retriever to serve and evaluate.")] = "hybrid",
+    expression: Annotated[
+        list[str] | None, typer.Option("--allow-retriever", help="Another retriever that requests may choose.")
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="Require API keys on this machine, too.")] = False,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A host name of the service.")] = None,
     trusted_proxy: Annotated[
         list[str] | None, typer.Option(help="Proxy whose X-Forwarded-For is trusted: address or network.")
     ] = None,
-    https: Annotated[bool, typer.Option("--https", help="A proxy in front speaks TLS; cookies are for TLS only.")] = False,
-    secret: Annotated[str, typer.Option(help="Signs browser sessions, which then outlive a restart.", show_default=False)] = "",
-    prefix: Annotated[str, typer.Option("--metric-prefix", help="How the names of metrics begin.")] = "ringtrue",
-    at_once: Annotated[int, typer.Option(min=0, help="Evaluations with more queries than this become jobs.")] = 200,
+    https: Annotated[bool, typer.Option("--https", help="A TLS proxy is in front; restrict cookies to TLS.")] = False,
+    secret: Annotated[
+        str, typer.Option(help="Secret that signs browser sessions, so that they survive a restart.", show_default=False)
+    ] = "",
+    prefix: Annotated[str, typer.Option("--metric-prefix", help="Prefix of the metric names.")] = "ringtrue",
+    at_once: Annotated[int, typer.Option(min=0, help="Evaluations with more queries than this run as jobs.")] = 200,
     store: StoreUrl = None,
     project: Project = "default",
 ) -> None:
@@ -101,7 +105,9 @@ def _fill(path: Path, project: str) -> None:
 def health_command(
     *,
     index: Annotated[Path | None, typer.Option(help="Folder made by ringtrue ingest whose indexes are checked.")] = None,
-    retriever: Annotated[str, typer.Option("--retriever", "-r", help="With --index: what searches there.")] = "hybrid",
+    retriever: Annotated[
+        str, typer.Option("--retriever", "-r", help="With --index: the retriever that searches it.")
+    ] = "hybrid",
     options: StoreOptions,
 ) -> None:
     """Show the state of logs, gates, tests, rollouts and indexes.
@@ -135,7 +141,7 @@ app = command_group("Create, list and revoke API keys.")
 def create(
     *,
     name: Annotated[str, typer.Argument(help="Who or what the key is for, such as ci or ada's laptop.")],
-    scope: Annotated[list[str], typer.Option("--scope", "-s", help="What it allows: read, write, review or admin (all).")],
+    scope: Annotated[list[str], typer.Option("--scope", "-s", help="Permission: read, write, review or admin (everything).")],
     days: Annotated[int, typer.Option(min=1, max=MOST_KEY_DAYS, help="Days until the key expires.")] = 90,
     who: Who = None,
     options: StoreOptions,

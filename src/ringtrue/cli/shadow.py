@@ -30,19 +30,23 @@ def start(
     name: Flagged,
     candidate: Annotated[str | None, typer.Option("--candidate", "-c", help="The candidate; default: the last one.")] = None,
     production: Annotated[
-        str | None, typer.Option("--production", "-p", help="Production's expression; default: its last, else hybrid.")
+        str | None, typer.Option("--production", "-p", help="Production's retriever; default: the last one used, else hybrid.")
     ] = None,
     folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
-    golden: Annotated[str | None, typer.Option(help="Ask both every question of this set now, for graduation.")] = None,
-    log: Annotated[bool, typer.Option("--log", help="Ask both a sample of the logged searches now.")] = False,
-    since: Annotated[str | None, typer.Option(help="With --log: only searches from this time on, like 7d.")] = None,
+    golden: Annotated[str | None, typer.Option(help="Run both now on every query of this set, for graduation.")] = None,
+    log: Annotated[bool, typer.Option("--log", help="Run both now on a sample of the logged searches.")] = False,
+    since: Annotated[str | None, typer.Option(help="With --log: only searches since this time, like 7d.")] = None,
     sample: Annotated[float, typer.Option(min=0, max=100, help="With --log: percent of the searches, chosen by id.")] = 10.0,
-    timeout: Annotated[float, typer.Option(help="Seconds for one answer of the candidate.")] = 5.0,
-    memory: Annotated[int | None, typer.Option(min=1, help="Most megabytes for the candidate, with --isolate process.")] = None,
+    timeout: Annotated[float, typer.Option(help="Timeout of the candidate, in seconds.")] = 5.0,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="Memory limit of the candidate in MB, with --isolate process.")
+    ] = None,
     isolate: Annotated[str, typer.Option(help="thread, or process for hard limits.")] = "thread",
-    keep: Annotated[str, typer.Option(help="lists, or difference: only the ids that one side lacks.")] = "lists",
-    k: Annotated[int, typer.Option("-k", min=1, help="Hits asked for, with --log.")] = 10,
-    allow: Annotated[list[str] | None, typer.Option(help="With --golden: a precondition that may fail, as in eval.")] = None,
+    keep: Annotated[str, typer.Option(help="lists, or difference: only ids that one side does not return.")] = "lists",
+    k: Annotated[int, typer.Option("-k", min=1, help="With --log: hits per query.")] = 10,
+    allow: Annotated[
+        list[str] | None, typer.Option(help="With --golden: a precondition that is allowed to fail, as in eval.")
+    ] = None,
     feed: Annotated[bool, typer.Option("--test", help="Feed the sequential test with queries judged by now.")] = False,
     who: Who = None,
     options: StoreOptions,
@@ -90,7 +94,7 @@ def start(
 @app.command()
 def status(
     *,
-    name: Annotated[str | None, typer.Argument(help="The feature; all unless given.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The feature; default: all.")] = None,
     options: StoreOptions,
 ) -> None:
     """Show what shadow runs have found so far, of the candidate as it is now; a live system's also if nobody set a flag.

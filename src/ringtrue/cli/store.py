@@ -67,7 +67,7 @@ def backup(
 def restore(
     file: Annotated[Path, typer.Argument(help="A backup of either kind.")],
     store: StoreUrl = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace what the store holds.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the contents of the store.")] = False,
     json: Json = False,
 ) -> None:
     """Take over a backup, all of it or nothing; the store must be empty unless --replace is given.
@@ -86,7 +86,7 @@ def restore(
 def migrate(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The store to read: a file or postgresql://….")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The store to write; created if it does not exist.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Replace what the store TO holds.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the contents of the target store.")] = False,
     json: Json = False,
 ) -> None:
     """Copy a store to another database, all of it or nothing: table by table, counted and compared. Stop what writes first.
@@ -104,9 +104,11 @@ def migrate(
 @app.command()
 def prune(
     store: StoreUrl = None,
-    archive: Annotated[Path | None, typer.Option(help="Folder for archived searches; 'archive' beside a SQLite store.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    forget: Annotated[Path | None, typer.Option(metavar="FILE", help="Only note that an archive no longer exists.")] = None,
+    archive: Annotated[
+        Path | None, typer.Option(help="Folder for archived searches; default: 'archive' beside a SQLite store.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
+    forget: Annotated[Path | None, typer.Option(metavar="FILE", help="Only record that the archive no longer exists.")] = None,
     json: Json = False,
 ) -> None:
     """Archive old searches, then delete them; delete other rows that are old and need not be kept. All else is kept.
@@ -148,10 +150,12 @@ def prune(
 @app.command()
 def forget(
     *,
-    user: Annotated[str, typer.Argument(help="The user's id as the log has it.")],
-    hashed: Annotated[bool, typer.Option("--hashed", help="The log has the id's hash, made with RINGTRUE_LOG_SALT.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; it cannot be undone.")] = False,
+    user: Annotated[str, typer.Argument(help="The user's id, as it appears in the log.")],
+    hashed: Annotated[
+        bool, typer.Option("--hashed", help="The log holds a hash of the id, made with RINGTRUE_LOG_SALT.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show how much would be deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking; this cannot be undone.")] = False,
     options: StoreOptions,
 ) -> None:
     """Delete a user: searches, events and what refers to them, also in the archives and in what still waits in spools.

@@ -31,21 +31,23 @@ def sweep_command(
         list[str] | None,
         typer.Option("--param", "-p", help="Values to try: k=10,30,60 or w=0.1:0.9 or w=0:1:0.25 or k=1:500:log."),
     ] = None,
-    chunk: Annotated[str | None, typer.Option(help="How documents are cut: 'fixed(tokens={tokens}, overlap=25)'.")] = None,
+    chunk: Annotated[str | None, typer.Option(help="How to chunk documents: 'fixed(tokens={tokens}, overlap=25)'.")] = None,
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; default: the set's own.")] = None,
     method: Annotated[str, typer.Option(help="grid (every combination), random, or model (Optuna).")] = "grid",
-    trials: Annotated[int | None, typer.Option("--trials", "-n", min=1, help="Most trials; default: 20, grid: all.")] = None,
+    trials: Annotated[
+        int | None, typer.Option("--trials", "-n", min=1, help="Maximum number of trials; default: 20, grid: all.")
+    ] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="Measure to optimise.")] = "nDCG@10",
     baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Retriever to beat; default: first listed.")] = None,
-    held_out: Annotated[str | None, typer.Option(help="The held-out part, for a set that is a tuning part already.")] = None,
+    held_out: Annotated[str | None, typer.Option(help="The held-out part, if the set is already a tuning part.")] = None,
     share: Annotated[float, typer.Option(help="Share of the queries to hold out.")] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random and model; another seed tries other points.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random and model.")] = 0,
     alpha: Annotated[float, typer.Option(help="Significance level: the chance of a false confirmation.")] = 0.05,
     scope: Annotated[str | None, typer.Option(help="Search only documents with the query's value of this field.")] = None,
-    allow: Annotated[list[str] | None, typer.Option(help="A precondition that may fail, like cut-off.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="A precondition that is allowed to fail, such as cut-off.")] = None,
     track: Annotated[bool, typer.Option("--track", help="Record every trial as an experiment.")] = False,
     file: Annotated[Path, typer.Option("--file", "-f", help="The file of experiments for --track.")] = FILE,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Make every trial again, even those of an interrupted sweep.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat every trial, even those of an interrupted sweep.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="List every trial, not only the ten best.")] = False,
     json: Json = False,
 ) -> None:
@@ -216,7 +218,7 @@ def learn_command(
     channels: Annotated[list[str] | None, typer.Option("--channel", "-c", help="A retriever; default: bm25 and dense.")] = None,
     folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
     held_out: Annotated[float, typer.Option(help="Share of the queries kept for confirmation.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Which queries are held out.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
     json: Json = False,
 ) -> None:
     """Learn channel weights and confirm them on held-out queries.

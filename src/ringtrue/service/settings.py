@@ -58,7 +58,7 @@ class Settings:
     expressions: tuple[str, ...] = ()
     """Further retrievers that requests may name although they hold paths or models: the operator knows them."""
     prefix: str = "ringtrue"
-    """How the names of metrics begin."""
+    """Prefix of the metric names."""
     gauges: Mapping[str, str] = field(default_factory=dict)
     """Metrics that keep a name of their own: canonical name → name."""
     history_seconds: float = 60.0

@@ -128,7 +128,7 @@ class EvaluateRequest(Strict):
     k: int | None = Field(None, ge=1, le=evaluating.MOST_HITS, description="Hits to ask for.")
     split: Literal["all", "tuning", "held_out"] = "all"
     sample: float = Field(1.0, gt=0, le=1, description="Share of the queries.")
-    scope: Name | None = Field(None, description="Each query only among documents with the same value of this field.")
+    scope: Name | None = Field(None, description="Search only documents with the query's value of this field.")
     failed: Literal["list", "exclude", "zero"] = Field("list", description="Queries without an answer.")
     allow: list[Literal["index", "documents", "cut-off", "ids", "depth"]] = Field(
         [], max_length=5, description="Preconditions that need not hold."
