@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
+from host_payloads import host_payload
+
 ROOT = Path(__file__).parents[2]
 MEMORIES = ROOT / "src" / "ringtrue" / "golden" / "sets" / "memory-bench" / "memories"
-HOSTS = ROOT / "tests" / "fixtures" / "hosts"
 REDIS = "redis-broker-out-of-memory"
 SESSION, PROMPT = "6f0c1c9e-2f55-4b0e-9d0c-6b2f6f1d7a10", "0b9c7f5a-8b1e-4d53-9a3e-3c1f3a7d2e44"
 
@@ -52,9 +53,7 @@ class Host:
         self.ran: list[tuple[str, bool]] = []
 
     def payload(self, name: str, **more: Any) -> dict[str, Any]:
-        payload: dict[str, Any] = json.loads((HOSTS / f"claude-code-{name}.json").read_text(encoding="utf-8"))
-        del payload["_provenance"]
-        return {**payload, "cwd": str(self.project), **more}
+        return host_payload(f"claude-code-{name}", **{"cwd": str(self.project), **more})
 
     def send(self, payload: dict[str, Any]) -> str:
         """Return what the hooks of an event printed."""
@@ -73,8 +72,8 @@ class Host:
 
     def _applies(self, rule: str, payload: dict[str, Any]) -> bool:
         tool, pattern = re.fullmatch(r"(\w+)\((.*)\)", rule).groups()  # type: ignore[union-attr]
-        path = payload["tool_input"]["file_path"]
-        return payload["tool_name"] == tool and fnmatch.fnmatch(path, pattern.replace("**", "*"))
+        given = payload["tool_input"]["command" if tool == "Bash" else "file_path"]
+        return payload["tool_name"] == tool and fnmatch.fnmatch(given, pattern.replace("**", "*"))
 
     def _run(self, hook: dict[str, Any], payload: dict[str, Any]) -> str:
         command = [part.replace("${CLAUDE_PLUGIN_ROOT}", str(self.plugin)) for part in (hook["command"], *hook["args"])]
@@ -129,7 +128,7 @@ def test_a_session_from_the_prompt_to_the_health_figures(host: Host) -> None:
     assert host.send(host.payload("user-prompt-submit", prompt="go on", prompt_id="p-3")) == ""
 
     # The host waits for the prompt's hook alone.
-    assert dict(host.ran) == {"SessionStart": True, "UserPromptSubmit": False, "PostToolUse": True, "Stop": True}
+    assert dict(host.ran) == {"SessionStart": False, "UserPromptSubmit": False, "PostToolUse": False, "Stop": False}
 
     # The signals come into the store, once.
     store = str(host.project / "store.sqlite")
@@ -184,8 +183,7 @@ def test_codex_runs_the_same_session_by_its_own_hooks(tmp_path: Path) -> None:
     ringtrue("memory", "install", "--host", "codex", cwd=project)
     hooks = json.loads((project / ".codex" / "hooks.json").read_text())["hooks"]
     be_patient(project / ".codex")
-    payload = json.loads((HOSTS / "codex-user-prompt-submit.json").read_text())
-    del payload["_provenance"]
+    payload = host_payload("codex-user-prompt-submit")
     (handler,) = hooks["UserPromptSubmit"][0]["hooks"]
     done = subprocess.run(
         handler["command"], shell=True, input=json.dumps({**payload, "cwd": str(project)}), capture_output=True, text=True,
@@ -198,4 +196,4 @@ def test_codex_runs_the_same_session_by_its_own_hooks(tmp_path: Path) -> None:
     store = str(project / "store.sqlite")
     ringtrue("memory", "sync", "--store", store, cwd=project)
     (row,) = json.loads(ringtrue("log", "tail", "--store", store, "--json", cwd=project))["searches"]
-    assert row["prompt_id"] == "turn-3"
+    assert row["prompt_id"] == payload["turn_id"]

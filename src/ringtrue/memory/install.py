@@ -2,8 +2,7 @@
 
 - **Claude Code**: a plugin folder under ``.claude/skills/memory``, which the host loads by itself as ``memory@skills-dir``;
   no settings are touched.
-- **Codex**: hooks in ``.codex/hooks.json`` and the MCP server in ``.codex/config.toml``. It has no tool that reads files under
-  a name of its own, so reads are not seen there; what answers quote is.
+- **Codex**: hooks in ``.codex/hooks.json`` and the MCP server in ``.codex/config.toml``. It reads files by its shell.
 - **OpenCode**: the MCP server in ``opencode.json``. Its hooks are programs in JavaScript, so nothing is injected there.
 
 The hook runs on a copy of ``ringtrue.memory.hook`` with any Python 3.11 and no package at all.
@@ -43,8 +42,8 @@ OLDEST = (3, 11)
 LIBRARY = "lib/hook"
 OURS = "ringtrue-memory"
 """The name of our folder where a host has none for plugins."""
-EVENTS = ("UserPromptSubmit", "Stop", "SessionStart")
-"""What Codex tells a hook that is of use here."""
+EVENTS = {"UserPromptSubmit": "", "PostToolUse": "^Bash$", "Stop": "", "SessionStart": ""}
+"""What Codex tells a hook that is of use here, and for which tools."""
 TIMEOUT = 5
 """Seconds after which a host gives up on the hook; the hook itself gives up after one."""
 _PROBE = (
@@ -233,12 +232,12 @@ def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str
 def codex_hooks(python: str, hook: Path) -> dict[str, list[dict[str, Any]]]:
     """Return Codex's hooks. None is ``async``: Codex passes over hooks that say so."""
 
-    def group(event: str) -> dict[str, Any]:
+    def group(event: str, tools: str) -> dict[str, Any]:
         command = [python, "-I", "-S", str(hook), event]
         handler = {"type": "command", "command": shlex.join(command), "commandWindows": subprocess.list2cmdline(command)}
-        return {"hooks": [{**handler, "timeout": TIMEOUT}]}
+        return {**({"matcher": tools} if tools else {}), "hooks": [{**handler, "timeout": TIMEOUT}]}
 
-    return {event: [group(event)] for event in EVENTS}
+    return {event: [group(event, tools)] for event, tools in EVENTS.items()}
 
 
 def _serves() -> bool:
@@ -252,7 +251,7 @@ def _no_server() -> str:
 def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:
     notes = []
     if spot.host == "codex":
-        notes.append("Codex asks once whether it may run each hook: open /hooks there; reads of memories are not seen in Codex")
+        notes.append("Codex asks once whether it may run each hook: open /hooks there")
     if spot.host == "opencode":
         notes.append("OpenCode gets the MCP server only: its hooks are JavaScript programs, so nothing is shown unasked")
     if spot.host != "claude" and not _serves():

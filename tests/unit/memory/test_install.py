@@ -130,14 +130,12 @@ def test_hooks_have_the_wrapper_the_exec_form_and_timeouts_in_seconds(project: P
                 assert 1 <= hook["timeout"] <= 30
 
 
-def test_only_the_prompt_waits_for_its_hook(project: Path) -> None:
+def test_trap_51_no_hook_is_async_since_hosts_drop_those_at_their_end(project: Path) -> None:
     hooks = read(claude(project) / "hooks" / "hooks.json")["hooks"]
-    waits = {event: not groups[0]["hooks"][0].get("async", False) for event, groups in hooks.items()}
-    assert waits == {"UserPromptSubmit": True, "PostToolUse": False, "Stop": False, "SessionStart": False}
+    assert not any(hook.get("async") for groups in hooks.values() for group in groups for hook in group["hooks"])
     assert "matcher" not in hooks["UserPromptSubmit"][0]
-    (reads,) = hooks["PostToolUse"]
-    assert reads["matcher"] == "Read"
-    assert reads["hooks"][0]["if"] == "Read(**/.claude/memory/**)"
+    filters = {group["matcher"]: group["hooks"][0]["if"] for group in hooks["PostToolUse"]}
+    assert filters == {"Read": "Read(**/.claude/memory/**)", "Bash": "Bash(*.claude/memory*)"}
 
 
 def test_the_skill_has_documented_fields_and_the_ten_phrases(project: Path) -> None:
@@ -189,7 +187,8 @@ def test_codex_gets_its_own_form(project: Path) -> None:
     install("codex", base=project)
     hooks = read(project / ".codex" / "hooks.json")["hooks"]
     assert hooks["Stop"][0]["hooks"][0]["command"] == "notify-send done"
-    for event in ("UserPromptSubmit", "Stop", "SessionStart"):
+    assert hooks["PostToolUse"][0]["matcher"] == "^Bash$"
+    for event in ("UserPromptSubmit", "PostToolUse", "Stop", "SessionStart"):
         (handler,) = hooks[event][-1]["hooks"]
         assert set(handler) <= CODEX_FIELDS
         assert "async" not in handler  # Codex passes over hooks that are

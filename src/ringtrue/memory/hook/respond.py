@@ -1,6 +1,6 @@
 """One event of a host in, what the hook says out, and a line in the journal.
 
-``UserPromptSubmit`` looks for memories; ``PostToolUse`` of Read notes that a memory was read; ``Stop`` notes that an answer
+``UserPromptSubmit`` looks for memories; ``PostToolUse`` of Read or Bash notes that a memory was read; ``Stop`` notes that an answer
 quotes one; ``SessionStart`` notes that a session began. The last three say nothing.
 
 The agent is told where memories lie, and reads what it wants. Titles and tags may say anything, so they are cleaned, escaped
@@ -89,7 +89,7 @@ def respond(text: str, named: str, environ: Mapping[str, str], progress: Progres
     if name == "UserPromptSubmit":
         yield from _prompt(payload, root, progress)
     elif name == "PostToolUse":
-        _read_file(payload, root, progress)
+        _note_reads(payload, root, progress)
     elif name == "Stop":
         _stop(payload, root, progress)
     elif name == "SessionStart":
@@ -235,15 +235,22 @@ def _account(decision: HookDecision, prompt: str, searched: str) -> dict[str, An
     return account if searched == prompt else {**account, "searched": hide_secrets(searched)[: 2 * QUERY_KEPT]}
 
 
-def _read_file(payload: Mapping[str, Any], root: str, progress: Progress) -> None:
-    """Note that a memory was read; a read of anything else is nobody's business."""
-    given = payload.get("tool_input")
-    if payload.get("tool_name") != "Read" or not isinstance(given, dict):
+def _note_reads(payload: Mapping[str, Any], root: str, progress: Progress) -> None:
+    """Note which memories were read, by the host's tool or by its shell; a read of anything else is nobody's business."""
+    given, tool = payload.get("tool_input"), payload.get("tool_name")
+    if not isinstance(given, dict) or tool not in ("Read", "Bash"):
         return
     progress.event["event"] = "read"
-    memory = _memory_at(_text(given, "file_path"), root)
-    if memory is not None:
-        record(root, {**progress.event, "id": memory.id, "path": memory.path, "ms": progress.milliseconds()})
+    paths = [_text(given, "file_path")]
+    if tool == "Bash":
+        from .shell_reads import files_shown
+
+        paths = files_shown(_text(given, "command"), _text(payload, "cwd") or os.getcwd())
+    for path in paths:
+        memory = _memory_at(path, root)
+        if memory is not None:
+            how = {"id": memory.id, "path": memory.path, "tool": tool}
+            record(root, {**progress.event, **how, "ms": progress.milliseconds()})
 
 
 def _memory_at(path: str, root: str) -> Memory | None:

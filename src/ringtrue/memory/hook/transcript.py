@@ -110,8 +110,11 @@ def _said(entry: dict[str, Any]) -> Iterator[str]:
             content = message.get("content")
     elif entry.get("type") == "event_msg":  # Codex
         payload = entry.get("payload")
-        if isinstance(payload, dict) and payload.get("type") == "user_message":
+        if isinstance(payload, dict) and payload.get("type") == "user_message":  # before 0.169
             content = payload.get("message")
+        item = payload.get("item") if isinstance(payload, dict) and payload.get("type") == "item_completed" else None
+        if isinstance(item, dict) and item.get("type") == "UserMessage":
+            content = item.get("content")
     if isinstance(content, list):
         blocks = [block for block in content if isinstance(block, dict)]
         if any(block.get("type") == "tool_result" for block in blocks):

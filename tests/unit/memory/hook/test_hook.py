@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from host_payloads import RECORDED, host_payload
 from ringtrue.memory.hook import respond as respond_module
 from ringtrue.memory.hook.hook import main
 from ringtrue.memory.hook.journal import events
@@ -22,7 +23,6 @@ from ringtrue.memory.hook.settings import Settings, TranscriptContext
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "src" / "ringtrue" / "memory" / "hook"
-HOSTS = ROOT / "tests" / "fixtures" / "hosts"
 MEMORIES = ROOT / "src" / "ringtrue" / "golden" / "sets" / "memory-bench" / "memories"
 REDIS = "redis-broker-out-of-memory"
 
@@ -34,10 +34,7 @@ class Project:
         self.folder, self.root = folder, folder / ".claude" / "memory"
 
     def payload(self, name: str, **more: Any) -> dict[str, Any]:
-        payload: dict[str, Any] = json.loads((HOSTS / f"{name}.json").read_text(encoding="utf-8"))
-        assert "09-host-formats" in payload["_provenance"] or "A-5" in payload["_provenance"]
-        del payload["_provenance"]
-        return {**payload, "cwd": str(self.folder), **more}
+        return host_payload(name, **{"cwd": str(self.folder), "transcript_path": "", **more})
 
     def send(self, payload: Any, *argv: str) -> str:
         out = io.StringIO()
@@ -221,6 +218,34 @@ def test_a_read_of_a_memory_is_joined_to_its_prompt(project: Project) -> None:
     assert project.send(project.payload("claude-code-post-tool-use-read", tool_input={"file_path": path})) == ""
     (prompt,), (read,) = project.events("prompt"), project.events("read")
     assert (read["id"], read["prompt_id"], read["session_id"]) == (REDIS, prompt["prompt_id"], prompt["session_id"])
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+@pytest.mark.parametrize("command", ["cat {}", "bash -lc 'head -n 20 {} | grep steps'", "cd runbook && sed -n 1,9p {}"])
+def test_a_read_by_shell_is_a_read(project: Project, host: str, command: str) -> None:
+    project.send(project.payload(f"{host}-user-prompt-submit"))
+    path = project.root / "runbook" / f"{REDIS}.json"
+    name = path.name if command.startswith("cd") else str(path)
+    event = project.payload("codex-post-tool-use-bash", cwd=str(project.root), tool_input={"command": command.format(name)})
+    if host == "claude-code":  # calls the turn a prompt
+        event["prompt_id"] = event.pop("turn_id")
+    assert project.send(event) == ""
+    (prompt,), (read,) = project.events("prompt"), project.events("read")
+    assert (read["id"], read["prompt_id"], read["tool"]) == (REDIS, prompt["prompt_id"], "Bash")
+
+
+def test_a_read_by_a_sub_agent_is_a_read(project: Project) -> None:
+    event = project.payload("claude-code-post-tool-use-read")
+    assert event["agent_type"] == "general-purpose"
+    project.send({**event, "tool_input": {"file_path": str(project.root / "runbook" / f"{REDIS}.json")}})
+    assert [read["id"] for read in project.events("read")] == [REDIS]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_recorded_payload_is_answered_without_an_error(project: Project, name: str) -> None:
+    said = project.send(project.payload(name))
+    assert bool(said) == name.endswith("user-prompt-submit")
+    assert project.events("error") == []
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,16 @@ def test_markup_of_commands_is_no_turn(tmp_path: Path, text: str) -> None:
     assert turns(write(tmp_path, user("deploy it"), user(text), user([{"type": "text", "text": text}]))) == ["deploy it"]
 
 
-def test_the_turns_of_a_codex_rollout_are_read(tmp_path: Path) -> None:
+def test_recorded_transcripts_give_what_was_typed() -> None:
+    assert turns(HOSTS / "claude-code-transcript-recorded.jsonl", tail_bytes=262_144) == [
+        "how are our JWT sessions signed?", "should the price column be a float or integer cents?"
+    ]  # fmt: skip
+    assert turns(HOSTS / "codex-rollout-recorded.jsonl") == [
+        "the helm deployment: rolling back failed yesterday", "rename the variable x to y in src/app.py"
+    ]  # fmt: skip
+
+
+def test_the_turns_of_an_older_codex_rollout_are_read(tmp_path: Path) -> None:
     line = json.dumps({"type": "event_msg", "payload": {"type": "user_message", "message": "why is the lock held"}})
     other = json.dumps({"type": "event_msg", "payload": {"type": "token_count", "message": "no"}})
     assert turns(write(tmp_path, line, other, '{"type":"event_msg","payload":[]}')) == ["why is the lock held"]
