@@ -35,7 +35,6 @@ for line in sys.stdin:
     hits = [{"doc_id": doc, "score": scores[doc]} for doc in best[: asked["k"]]]
     print(json.dumps({"hits": hits, "process": os.getpid(), "scope": asked["scope"]}), flush=True)
 """
-BOTH = pytest.mark.parametrize("mode", ["resident", "once"])
 
 
 @pytest.fixture
@@ -72,15 +71,14 @@ def wait_until_gone(process: int) -> bool:
     return False
 
 
-@BOTH
 class TestCommandKeepsTheProtocol(ConnectorSuite):
     SECRETS: ClassVar[tuple[str, ...]] = (SECRET,)
 
     @pytest.fixture(autouse=True)
-    def _programs(self, program: Any, mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def _programs(self, program: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("SHOP_KEY", SECRET)
         self.folder = tmp_path
-        self.program = lambda code, **settings: program(code, mode=mode, env=["SHOP_KEY"], **settings)
+        self.program = lambda code, **settings: program(code, env=["SHOP_KEY"], **settings)
 
     def make(self) -> Command:
         return self.program(SEARCH)
@@ -145,9 +143,13 @@ for line in sys.stdin:
 """
 
 
-def test_a_resident_program_answers_many_questions_and_once_starts_anew(program: Any) -> None:
-    resident, once = program(WHO), program(WHO, mode="once")
+def test_one_process_answers_many_questions(program: Any) -> None:
+    resident = program(WHO)
     assert len({resident.search(f"t{n}")[0].doc_id for n in range(5)}) == 1
+
+
+def test_a_program_that_ends_with_its_answer_is_started_for_the_next_question(program: Any) -> None:
+    once = program(WHO.replace("for line in sys.stdin", "for line in [sys.stdin.readline()]"), retries=2)
     assert len({once.search(f"t{n}")[0].doc_id for n in range(3)}) == 3
 
 
@@ -167,14 +169,13 @@ def test_many_threads_share_one_resident_program_and_get_their_own_answers(progr
     assert len(got) == 12
 
 
-@BOTH
-def test_the_request_is_one_json_line_with_text_k_and_scope(program: Any, tmp_path: Path, mode: str) -> None:
+def test_the_request_is_one_json_line_with_text_k_and_scope(program: Any, tmp_path: Path) -> None:
     code = f"""
         import sys
         open({str(tmp_path / "got")!r}, "w").write(sys.stdin.readline())
         print('{{"hits": []}}', flush=True)
     """
-    assert program(code, mode=mode).search('two\nlines "and" a ü', k=4, scope={"city": "Rome"}) == []
+    assert program(code).search('two\nlines "and" a ü', k=4, scope={"city": "Rome"}) == []
     written = (tmp_path / "got").read_text()
     assert written.endswith("\n")
     assert json.loads(written) == {"text": 'two\nlines "and" a ü', "k": 4, "scope": {"city": "Rome"}}
@@ -219,19 +220,17 @@ def test_a_variable_that_is_not_set_is_named(program: Any, monkeypatch: pytest.M
 def test_no_shell_reads_the_command(program: Any, tmp_path: Path) -> None:
     code = "import sys, json; sys.stdin.readline(); print(json.dumps({'hits': [sys.argv[1]]}), flush=True)"
     mine = program(code)
-    hostile = Command(command=[*mine.command, f"$(touch {tmp_path}/x); *"], mode="once")
+    hostile = Command(command=[*mine.command, f"$(touch {tmp_path}/x); *"])
     assert hostile.search("pool")[0].doc_id == f"$(touch {tmp_path}/x); *"
     assert not (tmp_path / "x").exists()
 
 
-@BOTH
-def test_an_error_of_the_program_is_a_bad_answer_with_its_words(program: Any, mode: str) -> None:
+def test_an_error_of_the_program_is_a_bad_answer_with_its_words(program: Any) -> None:
     code = """import sys; [print('{"error": "index is\\\\n being built"}', flush=True) for line in sys.stdin]"""
     with pytest.raises(BadAnswer, match="command says: index is being built; "):
-        program(code, mode=mode).search("pool")
+        program(code).search("pool")
 
 
-@BOTH
 @pytest.mark.parametrize(
     "line",
     [
@@ -248,31 +247,27 @@ def test_an_error_of_the_program_is_a_bad_answer_with_its_words(program: Any, mo
     ids=["error", "no-json", "cut", "no-object", "keys", "hit", "no-list", "score", "half-json"],
 )
 def test_nothing_the_program_writes_shows_what_it_was_told_in_secret_r7(
-    program: Any, mode: str, line: str, monkeypatch: pytest.MonkeyPatch
+    program: Any, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", "sup3rs3cret")
     code = f"import json, os, sys; sys.stdin.readline(); key = os.environ['SHOP_KEY']; print({line}, flush=True)"
     with pytest.raises(BadAnswer) as caught:
-        program(code, mode=mode, env=["SHOP_KEY"], name="leak").search("pool")
+        program(code, env=["SHOP_KEY"], name="leak").search("pool")
     assert "sup3rs" not in str(caught.value)
     assert str(caught.value).startswith("leak")
 
 
-@BOTH
 @pytest.mark.parametrize("key", ['pä"ss\\w/ord', "two words", "line\nend"], ids=range(3))
-def test_a_secret_is_taken_out_however_json_spells_it(
-    program: Any, mode: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_is_taken_out_however_json_spells_it(program: Any, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_KEY", key)
     for line in ("""{"error": "no " + key + "!"}""", """["no " + key + "!"]"""):
         code = (
             f"import json, os, sys; sys.stdin.readline(); key = os.environ['SHOP_KEY']; print(json.dumps({line}), flush=True)"
         )
         with pytest.raises(BadAnswer, match="no …!"):
-            program(code, mode=mode, env=["SHOP_KEY"]).search("pool")
+            program(code, env=["SHOP_KEY"]).search("pool")
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -285,40 +280,27 @@ def test_a_secret_is_taken_out_however_json_spells_it(
     ],
     ids=range(6),
 )
-def test_a_line_of_another_shape_is_a_bad_answer(program: Any, mode: str, line: str, said: str) -> None:
+def test_a_line_of_another_shape_is_a_bad_answer(program: Any, line: str, said: str) -> None:
     code = f"import sys; sys.stdin.readline(); print({line!r}, flush=True)"
     with pytest.raises((BadAnswer, Unreachable), match=said):
-        program(code, mode=mode).search("pool")
+        program(code).search("pool")
 
 
-@BOTH
-def test_a_program_that_dies_tells_how_and_the_end_of_its_complaints(program: Any, mode: str) -> None:
+def test_a_program_that_dies_tells_how_and_the_end_of_its_complaints(program: Any) -> None:
     code = "import sys; sys.stdin.readline(); print('x' * 9000 + 'no index at /data', file=sys.stderr); sys.exit(4)"
     with pytest.raises(Unreachable, match=r"ended with exit code 4 before it answered \(x+no index at /data\); "):
-        program(code, mode=mode).search("pool")
+        program(code).search("pool")
     with pytest.raises(Unreachable, match="ended with signal 9"):
-        program("import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9)", mode=mode).search("pool")
+        program("import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9)").search("pool")
 
 
-def test_an_answer_with_a_failing_exit_is_no_answer(program: Any) -> None:
-    code = """
-        import sys
-        print('{"hits": ["d1"]}')
-        sys.stderr.write("half read")
-        sys.exit(5)
-    """
-    with pytest.raises(BadAnswer, match=r"exit code 5 \(half read\)"):
-        program(code, mode="once").search("pool")
-
-
-@BOTH
-def test_a_second_line_is_never_taken_for_the_next_answer(program: Any, mode: str) -> None:
+def test_a_second_line_is_never_taken_for_the_next_answer(program: Any) -> None:
     code = """
         import json, sys
         for line in sys.stdin:
             print(json.dumps({"hits": [json.loads(line)["text"]]}) + "\\n" + json.dumps({"hits": ["stale"]}), flush=True)
     """
-    mine = program(code, mode=mode)
+    mine = program(code)
     for text in ("one", "two"):
         with pytest.raises(BadAnswer, match="more than one line"):
             mine.search(text)
@@ -361,14 +343,13 @@ for line in sys.stdin:
 """
 
 
-@BOTH
 @pytest.mark.parametrize(
     "what", ["time.sleep(300)", "sys.exit(3)", "print('{\"hits\": []}', flush=True)"], ids=["slow", "dies", "fine"]
 )
-def test_what_the_program_started_ends_with_it(program: Any, tmp_path: Path, mode: str, what: str) -> None:
+def test_what_the_program_started_ends_with_it(program: Any, tmp_path: Path, what: str) -> None:
     note = tmp_path / "child"
     limit = 5.0 if "sleep" in what else 30.0
-    mine = program(CHILD.format(mark=f"{tmp_path}/mark", note=str(note), what=what), mode=mode, timeout=limit)
+    mine = program(CHILD.format(mark=f"{tmp_path}/mark", note=str(note), what=what), timeout=limit)
     start = time.monotonic()
     with contextlib.suppress(TimedOut, Unreachable):
         mine.search("pool")
@@ -377,16 +358,14 @@ def test_what_the_program_started_ends_with_it(program: Any, tmp_path: Path, mod
     assert wait_until_gone(int(note.read_text()))
 
 
-@BOTH
-def test_a_program_that_does_not_read_its_question_times_out(program: Any, mode: str) -> None:
+def test_a_program_that_does_not_read_its_question_times_out(program: Any) -> None:
     start = time.monotonic()
     with pytest.raises(TimedOut, match=r"0\.3 s"):
-        program("import time; time.sleep(60)", mode=mode, timeout=0.3).search("pool " * 100_000)
+        program("import time; time.sleep(60)", timeout=0.3).search("pool " * 100_000)
     assert time.monotonic() - start < 15
 
 
-@BOTH
-def test_a_flood_of_complaints_blocks_nobody(program: Any, mode: str) -> None:
+def test_a_flood_of_complaints_blocks_nobody(program: Any) -> None:
     code = """
         import sys
         for line in sys.stdin:
@@ -394,7 +373,7 @@ def test_a_flood_of_complaints_blocks_nobody(program: Any, mode: str) -> None:
             sys.stderr.flush()
             print('{"hits": ["d1"]}', flush=True)
     """
-    assert program(code, mode=mode).search("pool")[0].doc_id == "d1"
+    assert program(code).search("pool")[0].doc_id == "d1"
 
 
 def test_an_answer_without_end_is_cut(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,11 +444,10 @@ def test_repr_shows_no_argument() -> None:
         ({"command": []}, "command is empty"),
         ({"command": [" "]}, "command is empty"),
         ({"command": ["python", 3]}, "invalid command; write a list of texts"),
-        ({"mode": "twice"}, "invalid mode='twice'"),
         ({"env": "SHOP_KEY"}, "invalid env='SHOP_KEY'; write a list of texts"),
         ({"folder": "/no/such/folder"}, "no folder /no/such/folder"),
     ],
-    ids=range(7),
+    ids=range(6),
 )
 def test_wrong_settings_are_named_with_their_cure(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -32,14 +32,6 @@ class Other(Store):
     pass
 
 
-def by_city(scope: Any) -> Any:
-    return {"city": scope["city"]}
-
-
-def by_town(scope: Any) -> Any:
-    return {"town": scope["city"]}
-
-
 HTTP = {
     "url": "https://search.example.com/find",
     "method": "POST",
@@ -109,7 +101,7 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]
             {"command": ["python3", "find.py", "--top=5", "--token=abc", "--server", "http://localhost:9200/shop"]},
             {"command": ["python3", "search.py", "--top=9", "--token=abc", "--server", "http://localhost:9200/shop"]},
             {"command": ["python3", "search.py", "--top=5", "--token=abc", "--server", "http://localhost:9200/other"]},
-            {"mode": "once"}, {"env": ["LANGUAGE"]},
+            {"env": ["LANGUAGE"]},
         ],
         [
             {"command": ["/usr/bin/python3", "search.py", "--top=5", "--token=xyz", "--server", "https://es.example.com/shop"]},
@@ -166,17 +158,17 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]
         [{"plant": {"title": "{title}"}}],
     ),
     "langchain": (
-        {"retriever": Store(), "filter": by_city},
+        {"retriever": Store()},
         [
-            {"retriever": Other()}, {"retriever": None, "object": "shop.search:store"}, {"filter": by_town}, {"filter": "dict"},
+            {"retriever": Other()}, {"retriever": None, "object": "shop.search:store"},
             {"score": "s"}, {"document": "d"}, {"chunk": "c"}, {"lower_is_better": True}, {"pass_k": False},
         ],
-        [{"retriever": Store()}, {"plant": {"a": "{tenant}"}}],
+        [{"retriever": Store()}],
     ),
     "llamaindex": (
         {"object": "shop.search:index"},
         [{"object": "shop.search:other"}, {"document": "d"}, {"chunk": "c"}, {"lower_is_better": True}, {"pass_k": False}],
-        [{"plant": {"a": "{tenant}"}}],
+        [],
     ),
     "run": ({"path": "a.run"}, [{"path": "b.run"}, {"queries": "q.tsv"}, {"format": "trec"}], []),
 }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import subprocess
 import sys
@@ -133,34 +132,6 @@ class TestStoreRetriever(RetrieverSuite):
             assert hits[0].chunk in ("pool", "pool-hours")
             assert len({hit.doc_id for hit in hits}) == 2
 
-    def test_a_scope_becomes_the_filter_that_the_user_says(self) -> None:
-        def filter_of(scope: Any) -> Any:
-            return lambda document: all(document.metadata[name] == value for name, value in scope.items())
-
-        for target in (self.store, self.store.as_retriever()):
-            connector = LangChain(retriever=target, filter=filter_of)
-            assert {hit.doc_id for hit in connector.search("pool", k=9, scope={"lang": "de"})} == {"schwimmbad"}
-            with raises(InputError) as message:
-                LangChain(retriever=target).search("pool", scope={"lang": "de"})
-            assert "filter = 'dict'" in message[0]
-
-    def test_a_filter_of_its_own_is_not_replaced(self) -> None:
-        own = self.store.as_retriever(search_kwargs={"filter": lambda document: document.metadata["lang"] == "en"})
-        with raises(InputError):
-            LangChain(retriever=own, filter="dict").search("pool", scope={"source": "schwimmbad"})
-        assert "schwimmbad" not in {hit.doc_id for hit in LangChain(retriever=own).search("pool", k=9)}
-
-    def test_a_store_that_ignores_the_filter_is_found_out(self) -> None:
-        class Deaf(InMemoryVectorStore):
-            def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
-                return super().similarity_search_with_score(query, k)
-
-        deaf = Deaf(Ours())
-        deaf.add_documents(DOCUMENTS)
-        with raises(BadAnswer) as message:
-            LangChain(retriever=deaf, filter="dict").search("pool", scope={"lang": "de"})
-        assert "does not filter" in message[0]
-
 
 class TestLangChain(ConnectorSuite):
     SECRETS: ClassVar[tuple[str, ...]] = ("10.1.2.3", "hunter2")
@@ -256,47 +227,6 @@ def test_questions_that_never_end_do_not_pile_up(monkeypatch: pytest.MonkeyPatch
         over.set()
 
 
-class AsyncOnly(BaseRetriever):
-    """A retriever that only answers asynchronously, always in the same loop, as clients with open connections need it."""
-
-    wait: float = 0.0
-    loops: list[Any] = []  # noqa: RUF012  pydantic copies it
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        raise NotImplementedError
-
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        self.loops.append(asyncio.get_running_loop())
-        await asyncio.sleep(self.wait)
-        return DOCUMENTS[:3]
-
-
-def test_an_object_that_only_answers_asynchronously() -> None:
-    retriever = AsyncOnly()
-    connector = LangChain(retriever=retriever)
-    assert [hit.doc_id for hit in connector.search("pool", k=3)] == ["pool", "pool-hours", "spa"]
-    connector.search("spa")
-    assert len(retriever.loops) == 2
-    assert len(set(map(id, retriever.loops))) == 1
-    with pytest.raises(TimedOut):
-        LangChain(retriever=AsyncOnly(wait=5), retries=0, timeout=0.1).search("pool")
-
-
-def test_it_can_be_asked_from_within_a_running_loop() -> None:
-    async def main() -> int:
-        return len(LangChain(retriever=AsyncOnly()).search("pool", k=2))
-
-    assert asyncio.run(main()) == 2
-
-
-def test_a_store_that_only_answers_asynchronously() -> None:
-    class Far:
-        async def similarity_search(self, text: str, k: int = 4) -> list[Document]:
-            return DOCUMENTS[:k]
-
-    assert [hit.doc_id for hit in LangChain(retriever=Far()).search("pool", k=2)] == ["pool", "pool-hours"]
-
-
 def test_a_chain_that_ends_in_documents_is_a_retriever() -> None:
     chain = RunnableLambda(lambda text: text.upper()) | RunnableLambda(lambda text: DOCUMENTS[:2] if text == "POOL" else [])
     assert [hit.doc_id for hit in LangChain(retriever=chain).search("pool")] == ["pool", "pool-hours"]
@@ -318,18 +248,6 @@ def test_distances_are_refused_until_they_are_called_so() -> None:
     hits = LangChain(retriever=far, lower_is_better=True).search("pool", k=3)
     near = LangChain(retriever=TestStore.store).search("pool", k=3)
     assert [(hit.doc_id, hit.score) for hit in hits] == [(hit.doc_id, pytest.approx(hit.score - 1)) for hit in near]
-
-
-def test_relevance_scores_come_first_where_a_store_has_them() -> None:
-    class Relevant(Distances):
-        def _select_relevance_score_fn(self) -> Callable[[float], float]:
-            return lambda distance: 1 - distance / 2
-
-    made = Relevant(Ours())
-    made.add_documents(DOCUMENTS)
-    hits = LangChain(retriever=made).search("pool", k=3)
-    near = LangChain(retriever=TestStore.store).search("pool", k=3)
-    assert [hit.score for hit in hits] == pytest.approx([1 - (1 - hit.score) / 2 for hit in near])
 
 
 def test_documents_without_an_id_need_a_metadata_field() -> None:
@@ -426,7 +344,6 @@ def test_a_place_that_holds_no_retriever_is_named(place: str, error: type[Except
         ({"retriever": 7}, "int is neither"),
         ({"retriever": Words(), "document": ""}, "document"),
         ({"retriever": Words(), "pass_k": "yes"}, "pass_k"),
-        ({"retriever": Words(), "filter": "sql"}, "filter"),
         ({"retriever": Words(), "documents": "x"}, "document"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import time
@@ -249,21 +248,6 @@ def test_distances_are_refused_until_they_are_called_so() -> None:
         LlamaIndex(retriever=Custom(act)).search("pool")
     assert "lower_is_better = true" in message[0]
     assert [hit.score for hit in LlamaIndex(retriever=Custom(act), lower_is_better=True).search("pool")] == [-0.1, -0.7]
-
-
-class AsyncOnly(BaseRetriever):
-    """A retriever that only answers asynchronously."""
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        raise NotImplementedError
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        await asyncio.sleep(0)
-        return scored((NODES[0], 0.9), (NODES[2], 0.8))()
-
-
-def test_an_object_that_only_answers_asynchronously() -> None:
-    assert [hit.doc_id for hit in LlamaIndex(retriever=AsyncOnly()).search("pool")] == ["pool", "spa"]
 
 
 @pytest.mark.parametrize("answer", [None, "pool", {"nodes": []}, 7, [None], [(NODES[0], 0.5)]])

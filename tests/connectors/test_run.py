@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from connectors.writing_suite import GOLDEN
 from ringtrue.errors import BadAnswer, InputError, MissingInput
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.run import RunFile
+from ringtrue.run import plant
 from ringtrue.testing.retrievers import HOSTILE, ConnectorSuite, NotPossible
 
 RUN = """\
@@ -195,3 +197,11 @@ def test_the_example_runs() -> None:
     ran = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     assert "sea-view" in ran.stdout
+
+
+def test_a_run_file_holds_answers_and_takes_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.0 x\n")
+    connector = RunFile(path=tmp_path / "a.run", name="last-year")
+    assert not hasattr(connector, "known")
+    with pytest.raises(InputError, match="last-year cannot be written, it only answers"):
+        plant(connector, GOLDEN)

@@ -24,15 +24,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import IO, Any, ClassVar
 
 from ringtrue import traffic
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
@@ -63,8 +63,6 @@ class Command(Program, WritingConnector):
 
     command: Sequence[str] = field(repr=False)
     """Program and arguments, ``["python", "search.py"]``; no shell reads them."""
-    mode: Literal["resident", "once"] = "resident"
-    """'resident' keeps one process for all questions, 'once' starts one for each."""
     plant: Sequence[str] = field(default=(), repr=False)
     """Program and arguments that write documents, with the same env and folder; without it nothing is written."""
 
@@ -80,7 +78,7 @@ class Command(Program, WritingConnector):
         """Return the hits of one answer line; a blank question is asked like any other."""
         wanted = {name: plain(str(value)) for name, value in (scope or {}).items()}
         line = dumps({"text": text, "k": k, "scope": wanted}).encode() + b"\n"
-        answer = self._resident(line) if self.mode == "resident" else self._once(line)
+        answer = self._answer(line)
         hits = answer.get("hits")
         if not isinstance(hits, list):
             raise BadAnswer(
@@ -132,8 +130,8 @@ class Command(Program, WritingConnector):
             raise BadAnswer(f"{self.name}: plant wrote {self._keys(answer)}; write {{'ok': true}} or {{'error': …}}")
 
     def _order(self, order: Mapping[str, Any]) -> Mapping[str, Any]:
-        writer: Command = self.__dict__.setdefault("_writer", replace(self, command=self.plant, plant=(), mode="resident"))
-        return writer._resident(dumps(order, default=str).encode() + b"\n")
+        writer: Command = self.__dict__.setdefault("_writer", replace(self, command=self.plant, plant=()))
+        return writer._answer(dumps(order, default=str).encode() + b"\n")
 
     def close(self) -> None:
         """End the resident programs, and that which writes; the next question starts another."""
@@ -146,12 +144,12 @@ class Command(Program, WritingConnector):
         """Return what the program wrote for a message; it must come here before it is cut, or half a secret may remain."""
         return one_line(redacted(text, self.secrets()))
 
-    def _resident(self, line: bytes) -> Mapping[str, Any]:
+    def _answer(self, line: bytes) -> Mapping[str, Any]:
         # What a program logs is marked by its environment, so each kind of traffic has a program of its own.
         held = self.kept(f"program_{traffic.current()}", _Process.kill)
         with held.lock:
             end = time.monotonic() + self.timeout  # waiting for other threads' questions is not its fault
-            if held.value is not None and held.value.ended():
+            if held.value is not None and held.value.ended:
                 held.end()
             process = held.get(self._start)
             try:
@@ -161,58 +159,29 @@ class Command(Program, WritingConnector):
             except BaseException:  # what it writes next would be taken for the answer to another question
                 held.end()
                 raise
-        return self._good(answer)
-
-    def _once(self, line: bytes) -> Mapping[str, Any]:
-        end = time.monotonic() + self.timeout
-        process = self._start()
-        try:
-            answer = self._whole(process, process.ask(line, end, last=True))
-            code = process.code(end)
-            if code is None:
-                raise TimedOut(
-                    f"{self.name} answered but did not end within {self.timeout:g} s; raise timeout=, or mend its end"
-                )
-            if code != 0:
-                raise BadAnswer(f"{self.name} ended with {_code(code)}{self._said(process)}; mend what it complains about")
-            if b"\n" in answer.strip():
-                raise self._second_line()
-            return self._good(self._parsed(answer))
-        finally:
-            process.kill()
-
-    def _good(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         if "error" in answer:
-            said = self._safe(str(answer["error"]))
-            raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
+            raise BadAnswer(f"{self.name} says: {self._safe(str(answer['error'])):.160}; mend what it complains about")
         return answer
 
     def _start(self) -> _Process:
-        environment = self._environment()
+        environment = self.environment()
+        for name in ALWAYS:
+            with contextlib.suppress(MissingInput):  # a service may run without HOME
+                environment[name] = self.secret(name) or ""
+        if traffic.current() != "user":
+            environment[traffic.VARIABLE] = traffic.current()
         try:
-            return _Process(list(self.command), environment, self.folder)
+            return _Process(self.command, environment, self.folder)
         except (OSError, ValueError) as problem:
             why = (
                 os.strerror(problem.errno).lower() if isinstance(problem, OSError) and problem.errno else "not a usable command"
             )
-            program = Path(self.command[0]).name
-            raise Unreachable(
-                f"{self.name}: '{program}' cannot be started ({why}); check command= and that it is installed"
-            ) from None
-
-    def _environment(self) -> dict[str, str]:
-        found = self.environment()
-        for name in ALWAYS:
-            with contextlib.suppress(MissingInput):  # a service may run without HOME
-                found[name] = self.secret(name) or ""
-        return found if traffic.current() == "user" else {**found, traffic.VARIABLE: traffic.current()}
+            said = f"{self.name}: '{Path(self.command[0]).name}' cannot be started ({why})"
+            raise Unreachable(f"{said}; check command= and that it is installed") from None
 
     def _check_quiet(self, process: _Process) -> None:
-        if process.leftover():
-            raise self._second_line()
-
-    def _second_line(self) -> BadAnswer:
-        return BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
+        if process.written:
+            raise BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
 
     def _whole(self, process: _Process, answer: bytes) -> bytes:
         """Return an answer that is whole; raises BadAnswer, Unreachable or TimedOut by what became of the program."""
@@ -220,17 +189,16 @@ class Command(Program, WritingConnector):
             raise BadAnswer(f"{self.name} wrote more than {LARGEST // 1_000_000} MB; return fewer hits, without their texts")
         if answer.endswith(b"\n") or (process.at_end and answer.strip()):
             return answer
-        if process.at_end or process.ended():
-            code = process.code(time.monotonic() + 0.2)
-            how = "closed its output" if code is None else f"ended with {_code(code)}"
-            raise Unreachable(f"{self.name} {how} before it answered{self._said(process)}; mend what it complains about")
+        if process.at_end or process.ended:
+            how, said = process.end(), self._said(process)
+            raise Unreachable(f"{self.name} {how} before it answered{said}; mend what it complains about")
         raise TimedOut(
             f"{self.name} did not answer within {self.timeout:g} s{self._said(process)}; raise timeout=, or see why it is slow"
         )
 
     def _said(self, process: _Process) -> str:
         """Return the end of standard error for a message."""
-        text = self._safe(process.complaints())
+        text = self._safe(process.complaints.decode("utf-8", "replace"))
         return f" ({text[-160:]})" if text else ""
 
     def _parsed(self, line: bytes) -> Mapping[str, Any]:
@@ -247,113 +215,86 @@ class Command(Program, WritingConnector):
 
 
 class _Process:
-    """Standard input, output and error of one program; nothing here waits longer than it is told."""
+    """A program with what it has written so far, which two threads gather."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: str | Path | None) -> None:
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environment), cwd=folder, start_new_session=True, bufsize=0
+            list(command), stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environment), cwd=folder, start_new_session=True
         )
-        self._pipes = [file for file in (self._child.stdin, self._child.stdout, self._child.stderr) if file is not None]
-        self._in, self._out, self._err = (file.fileno() for file in self._pipes)
-        for file in (self._in, self._out, self._err):
-            os.set_blocking(file, False)
-        self._written = bytearray()
-        self._complaints = bytearray()
+        self._changed = threading.Condition()
+        self.written, self.complaints = bytearray(), bytearray()
+        """What nobody has taken yet of standard output, and the end of standard error."""
         self.at_end = False
         """True when its standard output was closed."""
+        threading.Thread(target=self._gather_answers, daemon=True).start()
+        self._complaining = threading.Thread(target=self._gather_complaints, daemon=True)
+        self._complaining.start()
 
-    def ask(self, question: bytes, end: float, *, last: bool = False) -> bytes:
-        """Write a question and return the next line, without a line end if the program ended or the time was over.
+    def _gather_answers(self) -> None:
+        for part in _parts(self._child.stdout):
+            with self._changed:
+                self.written += part
+                self._changed.notify_all()
+                if len(self.written) > LARGEST:  # it waits from now on until it is killed
+                    return
+        with self._changed:
+            self.at_end = True
+            self._changed.notify_all()
 
-        After the ``last`` question standard input is closed, and all that is written until the end is returned.
-        """
-        self._exchange(question, end, last=last)
-        count = len(self._written) if last else self._written.find(b"\n") + 1 or len(self._written)
-        taken = bytes(self._written[:count])
-        del self._written[:count]
-        return taken
+    def _gather_complaints(self) -> None:
+        for part in _parts(self._child.stderr):
+            self.complaints += part
+            del self.complaints[:-TAIL]
 
-    def leftover(self) -> bool:
-        """True when something was written that nobody asked for."""
-        self._drain()
-        return bool(self._written)
-
+    @property
     def ended(self) -> bool:
         """True when the process is no more."""
         return self._child.poll() is not None
 
-    def code(self, end: float) -> int | None:
-        """Return its exit code, waiting until then; None while it runs."""
-        try:
-            return self._child.wait(max(end - time.monotonic(), 0.01))
-        except subprocess.TimeoutExpired:
-            return None
+    def ask(self, question: bytes, end: float) -> bytes:
+        """Write a question and return the next line, without a line end if the program ended or the time was over."""
+        # A program that reads nothing must not hold us; the thread ends with it.
+        threading.Thread(target=self._send, args=(question,), daemon=True).start()
+        with self._changed:
+            while (left := end - time.monotonic()) > 0 and not self.at_end:
+                if b"\n" in self.written or len(self.written) > LARGEST:
+                    break
+                if not self._changed.wait(min(left, GLANCE)) and self.ended:
+                    break
+            count = self.written.find(b"\n") + 1 or len(self.written)
+            taken = bytes(self.written[:count])
+            del self.written[:count]
+        return taken
 
-    def complaints(self) -> str:
-        """Return the end of what it wrote to standard error."""
-        self._drain()
-        return self._complaints.decode("utf-8", "replace")
+    def _send(self, question: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it reads no more; what it writes says why
+            assert self._child.stdin is not None
+            self._child.stdin.write(question)
+            self._child.stdin.flush()
+
+    def end(self) -> str:
+        """Return how it ended, after a moment in which it may say why."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._child.wait(0.2)
+            self._complaining.join(0.2)
+            return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return "closed its output"
 
     def kill(self) -> None:
-        """End the process and everything it started, and release what belongs to it."""
+        """End the process and everything it started; its pipes are closed by the threads that read them."""
         # Its group outlives it while one of its children runs; those must go too.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(5)
-        for file in self._pipes:
-            with contextlib.suppress(OSError):
-                file.close()
-
-    def _exchange(self, question: bytes, end: float, *, last: bool) -> None:
-        left = memoryview(question)
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self._in, selectors.EVENT_WRITE)
-            waiting.register(self._out, selectors.EVENT_READ)
-            waiting.register(self._err, selectors.EVENT_READ)
-            while not self.at_end and (remaining := end - time.monotonic()) > 0:
-                ready = waiting.select(min(remaining, GLANCE))
-                if not ready and self.ended():
-                    return
-                for key, _ in ready:
-                    if key.fd == self._in:
-                        left = self._send(left)
-                        if not left:
-                            waiting.unregister(self._in)
-                            if last:
-                                self._pipes[0].close()
-                    elif not self._take(key.fd):
-                        waiting.unregister(key.fd)
-                        self.at_end = self.at_end or key.fd == self._out
-                if len(self._written) > LARGEST or (not last and b"\n" in self._written):
-                    return
-
-    def _send(self, left: memoryview) -> memoryview:
-        try:
-            return left[os.write(self._in, left) :]
-        except BlockingIOError:
-            return left
-        except OSError:  # it reads no more; what it writes says why
-            return left[len(left) :]
-
-    def _take(self, file: int) -> bool:
-        """Take what can be read at once; False at the end of the file, BlockingIOError where nothing is there yet."""
-        part = os.read(file, 1 << 16)
-        if file == self._out:
-            self._written += part
-        else:
-            self._complaints += part
-            del self._complaints[:-TAIL]
-        return bool(part)
-
-    def _drain(self) -> None:
-        for file in (self._out, self._err):
-            with contextlib.suppress(BlockingIOError):
-                for _ in range(64):  # one that writes without end must not hold us
-                    if not self._take(file):
-                        break
+        with contextlib.suppress(OSError):
+            assert self._child.stdin is not None
+            self._child.stdin.close()
 
 
-def _code(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
+def _parts(stream: IO[bytes] | None) -> Iterator[bytes]:
+    assert stream is not None
+    with stream:
+        while part := os.read(stream.fileno(), 1 << 16):
+            yield part

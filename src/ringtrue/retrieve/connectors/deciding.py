@@ -7,7 +7,6 @@ not where it lies. What goes out may be a statement that its owner keeps to hims
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -41,11 +40,6 @@ def settled(value: Any) -> Any:
         return {str(name): settled(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [settled(part) for part in value]
-    if inspect.isroutine(value):
-        try:
-            return inspect.getsource(value)
-        except (OSError, TypeError):
-            return f"{value.__module__}.{value.__qualname__}"
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 

@@ -1,13 +1,10 @@
 """What connectors to Python objects share: the object named or given, its time limit, its exceptions as our errors, its rows.
 
-Nothing of the object's library is imported here; an object is known by its methods. It is changed only where documents are
-planted in it.
+Nothing of the object's library is imported here; an object is known by its methods, and never changed.
 """
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import inspect
 import math
 import socket
@@ -16,8 +13,9 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from ringtrue.errors import (
@@ -31,9 +29,8 @@ from ringtrue.errors import (
     Unreachable,
 )
 from ringtrue.http_client import in_time
-from ringtrue.retrieve.connectors.base import Remote, Row, enough, field_of, within_scope
+from ringtrue.retrieve.connectors.base import Connector, Remote, Row, enough, field_of, within_scope
 from ringtrue.retrieve.connectors.settings import Text
-from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.protocol import Scope
 
 T = TypeVar("T")
@@ -46,7 +43,7 @@ _opening = threading.RLock()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectConnector(RecordConnector):
+class ObjectConnector(Connector):
     """A search object of somebody's program: given as it is, or imported by its name."""
 
     ANSWERING: ClassVar[tuple[str, ...]]
@@ -78,14 +75,15 @@ class ObjectConnector(RecordConnector):
                 isinstance(self.retriever, str),
                 f"retriever={self.retriever!r:.60} is a text; write object='package.module:name' for a name",
             ),
+            (
+                self.retriever is not None and not self.answers(self.retriever),
+                f"{type(self.retriever).__name__} is neither {self.KINDS}",
+            ),
         )
-        if self.retriever is not None:
-            self.check(self.retriever)
 
-    def check(self, target: Any) -> None:
-        """Raise InputError if the object is of no kind that can be asked."""
-        if not any(callable(getattr(target, name, None)) for name in self.ANSWERING):
-            raise InputError(f"{self.name}: {type(target).__name__} is neither {self.KINDS}")
+    def answers(self, thing: Any) -> bool:
+        """Return whether an object is of a kind that can be asked."""
+        return any(callable(getattr(thing, name, None)) for name in self.ANSWERING)
 
     @abstractmethod
     def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
@@ -95,8 +93,9 @@ class ObjectConnector(RecordConnector):
     def row(self, item: Any) -> Row:
         """Return one record of the answer as a row, its score as the object gives it."""
 
+    @staticmethod
     @abstractmethod
-    def record_in(self, item: Any) -> Any:
+    def record_in(item: Any) -> Any:
         """Return the record in an item of the answer, without its score."""
 
     def metadata(self, item: Any) -> Mapping[str, Any]:
@@ -107,57 +106,55 @@ class ObjectConnector(RecordConnector):
             raise BadAnswer(f"{self.name} returned {type(record).__name__} instead of a record; return records with metadata")
         return metadata
 
-    def resolves(self) -> bool:
-        # By an id of the records' own; if their metadata names the document, the object cannot be asked for it.
-        return self.document is None and self.looks_up()
-
-    def implements(self, action: Callable[[], Any]) -> bool:
-        """Return whether the object has more than the method of its base class, which only says that there is none."""
-        try:
-            self.tried(lambda: self.within(action))
-        except BadAnswer as problem:
-            if isinstance(problem.__cause__, NotImplementedError):
-                return False
-            raise
-        return True
-
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         if not text.strip():  # many an object raises for a blank question; none has an answer to it
             return []
         # Opening is not counted: it may build an index, and must happen once, however slow.
-        target = self.target()
+        target = self._target
 
         def fetch(count: int) -> list[Row]:
             question, _ = self.limited(target, count, scope)
-            return self._rows(awaited(question(text), self.timeout), scope)
+            return self._rows(question(text), scope)
 
         def answer() -> list[Row]:
             _, can_be_told = self.limited(target, k, scope)
             return enough(fetch, k) if can_be_told else fetch(k)
 
-        return self.within(answer)
+        return within(self, answer, partial(failure, self.name))
 
-    def within(self, action: Callable[[], T]) -> T:
-        """Return what an action with the object returns, within the timeout; raises SearchFailed."""
-        return within(self, action, partial(failure, self.name))
-
-    def target(self) -> Any:
-        """Return the object, imported and made once; raises InputError, or SearchFailed where making it fails."""
+    @property
+    def _target(self) -> Any:
+        """The object, imported and made once; raises InputError, or SearchFailed where making it fails."""
         if self.object is None:
             return self.retriever
         with _opening:
-            if "_target" not in self.__dict__:
-                made = load(self.name, self.object, ready=self._usable)
-                self.check(made)
-                self.__dict__["_target"] = made
-            return self.__dict__["_target"]
+            if "_made" not in self.__dict__:
+                self.__dict__["_made"] = self._loaded(self.object)
+            return self.__dict__["_made"]
 
-    def _usable(self, thing: Any) -> bool:
+    def _loaded(self, place: str) -> Any:
+        module, _, name = place.partition(":")
+        if not module or not name:
+            raise InputError(f"{self.name}: object={place!r:.80} names no place; write it like 'package.module:name'")
         try:
-            self.check(thing)
-        except InputError:
-            return False
-        return True
+            thing = attrgetter(name)(import_module(module))
+            if inspect.isclass(thing) or (not self.answers(thing) and callable(thing)):
+                thing = thing()
+        except ModuleNotFoundError as problem:
+            cure = "install it, or set PYTHONPATH"
+            raise MissingInput(
+                f"{self.name}: there is no module '{problem.name}' to import '{place}' with; {cure}"
+            ) from problem
+        except AttributeError as problem:
+            said = f"{self.name}: '{name}' of module '{module}' cannot be had ({problem})"
+            raise MissingInput(f"{said}; check the name after the colon of object=") from problem
+        except RingtrueError:
+            raise
+        except Exception as problem:
+            raise failure(self.name, problem, doing=f"making '{place}'") from problem
+        if not self.answers(thing):
+            raise InputError(f"{self.name}: {type(thing).__name__} is neither {self.KINDS}")
+        return thing
 
     def _rows(self, answer: Any, scope: Scope | None) -> list[Row]:
         if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
@@ -169,63 +166,29 @@ class ObjectConnector(RecordConnector):
                     f"{self.name} does not filter, it answered records outside of {dict(scope or {})}; search without a scope"
                 )
         rows = [self.row(item) for item in items]
-        sign = -1 if self.lower_is_better else 1
-        best = math.inf
-        for row in rows:
-            score = row.pop("score")
-            if score is not None:
-                row["score"] = score = sign * score
-                if score > best:
-                    raise BadAnswer(
-                        f"{self.name} returned scores that rise from one record to the next; say lower_is_better = "
-                        f"{'false' if self.lower_is_better else 'true'}, or have it return the best first"
-                    )
-                best = score
+        scores = [row["score"] for row in rows if row["score"] == row["score"]]
+        if scores != sorted(scores, reverse=True):
+            raise BadAnswer(
+                f"{self.name} returned scores that rise from one record to the next; say lower_is_better = "
+                f"{'false' if self.lower_is_better else 'true'}, or have it return the best first"
+            )
         return rows
 
     def named(self, own: Any, metadata: Mapping[str, Any], score: Any) -> Row:
         """Return a row from a record's own id, its metadata and its score."""
-        if score is not None and (
-            isinstance(score, bool) or not hasattr(score, "__float__") or not math.isfinite(float(score))
-        ):
+        score = math.nan if score is None else score
+        if isinstance(score, bool) or not hasattr(score, "__float__") or math.isinf(float(score)):
             raise BadAnswer(f"{self.name} returned the score {score!r:.40}; it must be a finite number")
         doc_id = own if self.document is None else field_of(metadata, self.document, self.name, "document")
         if doc_id is None:
             there = ", ".join(f"'{key}'" for key in list(metadata)[:8]) or "none"
             raise BadAnswer(f"{self.name} returned a record without an id; say document= and a metadata field ({there})")
-        row: Row = {"doc_id": doc_id, "score": None if score is None else float(score)}
+        row: Row = {"doc_id": doc_id, "score": -float(score) if self.lower_is_better else float(score)}
         if self.chunk is not None:
             row["chunk"] = field_of(metadata, self.chunk, self.name, "chunk")
         elif self.document is not None and own is not None:
             row["chunk"] = own
         return row
-
-
-def load(who: str, place: str, *, ready: Callable[[Any], bool]) -> Any:
-    """Return the object at 'package.module:name'; what is not ``ready`` and can be called is called without arguments."""
-    module, _, name = place.partition(":")
-    if not module or not name:
-        raise InputError(f"{who}: object={place!r:.80} names no place; write it like 'package.module:name'")
-    try:
-        thing: Any = import_module(module)
-    except ModuleNotFoundError as problem:
-        raise MissingInput(
-            f"{who}: there is no module '{problem.name}' to import '{place}' with; install it, or set PYTHONPATH"
-        ) from problem
-    except Exception as problem:
-        raise failure(who, problem, doing=f"importing '{module}'") from problem
-    for part in name.split("."):
-        if not hasattr(thing, part):
-            raise MissingInput(f"{who}: module '{module}' has no '{name}'; check the name after the colon of object=")
-        thing = getattr(thing, part)
-    if not inspect.isclass(thing) and (ready(thing) or not callable(thing)):
-        return thing
-    try:
-        return awaited(thing(), None)
-    except RingtrueError:
-        raise
-    except Exception as problem:
-        raise failure(who, problem, doing=f"making '{place}'") from problem
 
 
 def within(remote: Remote, action: Callable[[], T], failed: Callable[[BaseException], RingtrueError]) -> T:
@@ -280,41 +243,3 @@ def causes(problem: BaseException | None) -> Iterator[BaseException]:
             problem = None if suppressed else problem.__context__
         else:
             problem = problem.__context__ if id(cause) in seen else cause  # pymilvus chains an error to itself
-
-
-def asked(target: Any, method: str, text: str) -> Any:
-    """Return what an object answers; one that only answers asynchronously is asked so."""
-    if callable(getattr(target, method, None)):
-        try:
-            return getattr(target, method)(text)
-        except NotImplementedError:
-            if not callable(getattr(target, f"a{method}", None)):
-                raise
-    return getattr(target, f"a{method}")(text)
-
-
-def awaited(value: Any, seconds: float | None) -> Any:
-    """Return a value, waiting for it where it is a coroutine; all of them run in one loop, as their clients expect."""
-    if not inspect.isawaitable(value):
-        return value
-
-    async def wait() -> Any:
-        return await asyncio.wait_for(value, seconds)
-
-    return asyncio.run_coroutine_threadsafe(wait(), _loop()).result()
-
-
-@lru_cache(maxsize=1)
-def _loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True, name=f"{THREAD} loop")
-    thread.start()
-
-    def stop() -> None:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(1)
-        if not loop.is_running():
-            loop.close()
-
-    atexit.register(stop)
-    return loop

@@ -72,8 +72,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, Sequence) and not isinstance(value, str) and all(_fits(one, args[0]) for one in value)
     if origin is Mapping:
         return isinstance(value, Mapping) and all(isinstance(key, str) and _fits(one, args[1]) for key, one in value.items())
-    if origin is Callable:
-        return callable(value)
     if hint in (int, float):
         return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
     return hint is Any or isinstance(value, hint)
