@@ -8,8 +8,8 @@
     tool = "search_notes"
     arguments = {query = "{text}", limit = "{k}"}
 
-The protocol is spoken by the official SDK, which is asynchronous. One session lives in a thread of its own and serves all
-questions; it ends, and a server that was started ends with it, when the connection is closed or Python ends.
+The protocol is spoken by the official SDK, which is asynchronous. One session serves all questions; it ends, and a server
+that was started ends with it, when the connection is closed or Python ends.
 Documents are planted by tools of the same server (``plant``, ``unplant``, ``lookup``).
 """
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import concurrent.futures
 import contextlib
 import json
 import logging
@@ -26,7 +25,9 @@ import ssl
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent import futures
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 from ringtrue import traffic
@@ -41,6 +42,7 @@ from ringtrue.retrieve.library import library
 
 _GRACE = 10.0
 """Seconds that the end of a session may take: the SDK waits 2, then terminates, then kills the server's process group."""
+_CANCELLED = asyncio.CancelledError | futures.CancelledError
 _FAILURES = (Exception, asyncio.CancelledError, BaseExceptionGroup)
 """Everything but the user's own interruption."""
 _CLOSED, _TIMED_OUT = -32000, -32001
@@ -138,7 +140,7 @@ class Mcp(Program, MappedConnector):
         open_now = self._kept.value
         super().close()
         if open_now is not None:
-            open_now.wait()
+            open_now.ended.wait(_GRACE)
 
     @property
     def _kept(self) -> Kept[_Session]:
@@ -153,20 +155,18 @@ class Mcp(Program, MappedConnector):
             return held.get(self._opened)
 
     def _opened(self) -> _Session:
-        # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
+        # The session holds a copy: were it this connection itself, nobody could ever let go of it.
         session = _Session(replace(self)._client)
-        try:
-            session.opened.result(self.start_timeout)
-        except BaseException as problem:
-            session.close()
-            if isinstance(problem, concurrent.futures.TimeoutError):
-                said = f"{self.name} was not ready within {self.start_timeout:g} s"
-                raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow") from None
-            if isinstance(problem, _FAILURES):
-                # Not chained: what the SDK says may name the address, and a traceback may end in a log.
-                raise self._failed(problem, session) from None
-            raise
-        return session
+        futures.wait([session.opened, session.task], self.start_timeout, futures.FIRST_COMPLETED)
+        if session.opened.done():
+            return session
+        started_in_time = session.task.done()
+        session.close()
+        if not started_in_time:
+            said = f"{self.name} was not ready within {self.start_timeout:g} s"
+            raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow")
+        # Not chained: what the SDK says may name the address, and a traceback may end in a log.
+        raise self._failed(session.failure, session) from None
 
     @contextlib.asynccontextmanager
     async def _client(self, session: _Session) -> AsyncIterator[Any]:
@@ -257,8 +257,6 @@ class Mcp(Program, MappedConnector):
         cause = _cause(problem)
         if isinstance(cause, RingtrueError):
             return type(cause)(str(cause))
-        if isinstance(cause, asyncio.CancelledError | concurrent.futures.CancelledError):
-            cause = _cause(session.failure) if session.failure is not None else cause
         code, kind = getattr(cause, "code", None), type(cause).__name__
         if session.status in (401, 403):
             check = "check the environment variable that holds them"
@@ -267,7 +265,7 @@ class Mcp(Program, MappedConnector):
             return self.too_slow()
         if session.status in (408, 429) or (session.status or 0) >= 500:
             return Unreachable(f"{self.name} answered HTTP {session.status}; try again later")
-        if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, asyncio.CancelledError):
+        if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, _CANCELLED):
             return Unreachable(f"{self.name} went away{self._last_words(session)}; look at the server's log")
         if isinstance(cause, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(cause):
             return Unreachable(
@@ -294,107 +292,94 @@ class Mcp(Program, MappedConnector):
 
 
 class _Session:
-    """One session with a server, in a thread with an event loop of its own."""
+    """One session with a server: a task of the event loop that all sessions of this process share."""
 
     def __init__(self, make: Callable[[_Session], Any]) -> None:
-        self.opened: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self.opened: futures.Future[None] = futures.Future()
+        self.ended = threading.Event()
         self.tools: Mapping[str, Any] = {}
         """Name of every tool → the schema of its arguments."""
         self.status: int | None = None
         """The last HTTP status of 400 or more."""
-        self.failure: BaseException | None = None
+        self.failure: BaseException = futures.CancelledError()
+        """Why it ended."""
         self.complaints = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the session
-        self._make, self.process = make, os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._ending = asyncio.Event()
-        self._closing = False
         self._last = ""
         self._client: Any = None
-        self._thread = threading.Thread(target=self._run, name="ringtrue-mcp", daemon=True)
+        self._loop = _loop(os.getpid())
+        self.task = self._loop.start_task_soon(self._serve, make)
         _OPEN.add(self)
-        self._thread.start()
+
+    async def _serve(self, make: Callable[[_Session], Any]) -> None:
+        import anyio
+
+        try:
+            async with make(self) as self._client:
+                self.tools = {tool.name: tool.input_schema async for tool in _tools(self._client)}
+                self.opened.set_result(None)
+                await anyio.sleep_forever()
+        except (Exception, BaseExceptionGroup) as problem:
+            self.failure = _cause(problem)
+        finally:
+            self.last_complaint()
+            self.complaints.close()
+            _OPEN.discard(self)
+            self.ended.set()
+
+    def last_complaint(self) -> str:
+        """Return the last line that a started server wrote to its standard error."""
+        with contextlib.suppress(OSError, ValueError):  # it is closed
+            file = self.complaints.fileno()
+            end = os.pread(file, 2000, max(0, os.fstat(file).st_size - 2000)).decode("utf-8", "replace")
+            self._last = next((line for line in reversed(end.split("\n")) if line.strip()), "")
+        return self._last
 
     @property
     def alive(self) -> bool:
         """True while it can be asked."""
-        return self._thread.is_alive() and not self._closing
-
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._serve())
-        except BaseException as problem:
-            self.failure = problem
-        if not self.opened.done():
-            self.opened.set_exception(self.failure or concurrent.futures.CancelledError())
-        self._last = self.last_complaint()
-        self.complaints.close()
-        _OPEN.discard(self)
-
-    async def _serve(self) -> None:
-        import anyio
-
-        async with anyio.create_task_group() as group:
-
-            async def end() -> None:
-                await self._ending.wait()
-                # A scope of anyio, not a cancelled task: the SDK shields the end of the server's process from the former.
-                group.cancel_scope.cancel()
-
-            group.start_soon(end)
-            async with self._make(self) as self._client:
-                self.tools = {tool.name: tool.input_schema async for tool in _tools(self._client)}
-                self.opened.set_result(None)
-                await self._ending.wait()
+        return not self.task.done()
 
     def call(self, tool: str, arguments: dict[str, Any], timeout: float) -> Any:
         """Return the result of a tool; raises whatever went wrong."""
         self.status = None
         meta = None if traffic.current() == "user" else {traffic.META: traffic.current()}
-        asked = self._client.call_tool(tool, arguments, read_timeout_seconds=timeout, meta=meta)
-        try:
-            future = asyncio.run_coroutine_threadsafe(asked, self._loop)
-        except RuntimeError as problem:  # the loop was closed a moment ago
-            asked.close()
-            raise concurrent.futures.CancelledError from problem
-        try:
-            return future.result(timeout + 1.0)  # the SDK's own limit comes first, unless its loop is stuck
-        except concurrent.futures.TimeoutError:
-            future.cancel()
-            raise
+        asked = partial(self._client.call_tool, tool, arguments, read_timeout_seconds=timeout, meta=meta)
+        answer = self._loop.start_task_soon(asked)
+        # The SDK's own limit comes first, unless its loop is stuck.
+        futures.wait([answer, self.task], timeout + 1.0, futures.FIRST_COMPLETED)
+        if not futures.wait([answer], 0.1).done:
+            answer.cancel()
+            raise TimeoutError if self.alive else self.failure
+        return answer.result()
 
     def close(self) -> None:
-        """End the session; ``wait`` returns when it is over."""
-        self._closing = True
+        """End the session; ``ended`` is set when it is over."""
         with contextlib.suppress(RuntimeError):  # the loop is closed already
-            self._loop.call_soon_threadsafe(self._ending.set)
-
-    def wait(self) -> None:
-        """Wait until the server's process is gone."""
-        if threading.current_thread() is not self._thread:
-            self._thread.join(_GRACE)
-
-    def last_complaint(self) -> str:
-        """Return the last line that a started server wrote to its standard error."""
-        with contextlib.suppress(OSError, ValueError):
-            file = self.complaints.fileno()
-            size = os.fstat(file).st_size
-            lines = os.pread(file, 2000, max(0, size - 2000)).decode("utf-8", "replace").split("\n")
-            return next((line for line in reversed(lines) if line.strip()), "")
-        return self._last
+            self.task.cancel()
 
 
 _OPEN: set[_Session] = set()
 
 
-@atexit.register
-def _end_all() -> None:
-    """No server that was started outlives Python."""
-    sessions = [session for session in _OPEN if session.process == os.getpid()]
-    for session in sessions:
-        session.close()
-    for session in sessions:
-        session.wait()
+@lru_cache(maxsize=1)
+def _loop(process: int) -> Any:
+    """Return the event loop of a process, in a thread of its own: a forked process needs another."""
+    held = contextlib.ExitStack()
+    loop = held.enter_context(library("anyio.from_thread", "mcp").start_blocking_portal(name="ringtrue-mcp"))
+
+    def end() -> None:
+        """No server that was started outlives Python."""
+        if process != os.getpid():
+            return
+        sessions = list(_OPEN)
+        for session in sessions:
+            session.close()
+        for session in sessions:
+            session.ended.wait(_GRACE)
+        held.close()
+
+    atexit.register(end)
+    return loop
 
 
 async def _tools(client: Any) -> AsyncIterator[Any]:

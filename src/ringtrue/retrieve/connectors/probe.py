@@ -7,8 +7,9 @@ answered one search through the connector itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -29,8 +30,6 @@ PASSAGES = ("chunk_id", "chunkId", "passage_id", "passageId")
 TITLES = ("title", "name", "heading", "headline")
 BODIES = ("text", "content", "body", "snippet", "passage", "description", "summary")
 SCORES = ("score", "_score", "similarity", "relevance", "distance")
-INSIDE = ("", "document.", "doc.", "source.", "_source.", "metadata.", "payload.", "item.")
-"""Where in a hit these fields may be, besides its other objects."""
 NONSENSE = "qxzvk wjfpq"
 PATIENCE = 5.0  # seconds for each question
 SIZES = (20, 10, 5, 1)
@@ -63,27 +62,26 @@ def probe(url: str, question: str, access: Mapping[str, Any] = MappingProxyType(
     words = sorted((name for name, value in given.items() if not value.isdecimal()), key=lambda name: " " not in given[name])
     texts = [name for name in TEXT if name in given] or [*(name for name in words if name not in COUNT), *TEXT]
     problem, refused = "", f"{WHO} does not answer searches at this address"
-    for method, name in ((method, name) for method in ("GET", "POST") for name in texts):
+    for method, name in product(("GET", "POST"), texts):
         asked = given.get(name) or question
+        field = _Field(server, method, name)
         try:
-            where, found = _hits(_asked(server, method, {name: asked}))
+            where, found = _hits(field.answer(asked))
         except (TimedOut, Unreachable, BadAnswer) as failed:
             if not isinstance(failed, BadAnswer) and "answered HTTP" not in str(failed):
                 raise
             refused = refused if re.search("HTTP (404|405|501)", str(failed)) else str(failed)
             continue
-        changing = _changing(found, _again(server, method, {name: asked}, where))
-        steady = [_kept(hit, changing) for hit in found]
+        ids = _ids(found)
         if not found:
             problem = problem or f"{WHO} found nothing for '{asked}'; give a query that has results with --question"
-        elif "" in changing or (not _identified(steady) and any(_fields(found, IDS, (str, int)))):
+        elif ids != _ids(field.hits(asked, where)):
             problem = problem or f"{WHO} gives other ids when '{asked}' is asked again, so nothing can be proven by asking"
-        elif not _takes_text(server, method, name, where, steady, asked, changing):
+        elif not field.takes_text(where, found, asked):
             problem = problem or f"{WHO} gives the same answer for every value of '{name}'"
         else:
             numbers = [part for part in given if part in COUNT or (part != name and given[part].isdecimal())]
-            numbers.sort(key=lambda part: part not in COUNT)
-            return _proven(server, access, method, name, where, steady, numbers, asked, changing)
+            return _proven(field, access, where, found, sorted(numbers, key=lambda part: part not in COUNT), asked)
     raise BadAnswer(f"{problem or refused} (tried GET and POST with {', '.join(texts)})")
 
 
@@ -94,55 +92,48 @@ def _without(url: str, *names: str) -> str:
     return urlunsplit(parts._replace(query=urlencode([pair for pair in pairs if pair[0] not in names])))
 
 
-def _asked(server: Http, method: str, values: Mapping[str, Any]) -> Any:
-    sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}
-    return server.request(method, server.url, server.deadline(), **sent)
+@dataclass(frozen=True)
+class _Field:
+    """A field of the request that may take the question."""
+
+    server: Http
+    method: str
+    name: str
+
+    def answer(self, text: str, **more: Any) -> Any:
+        """Return the whole answer to a question."""
+        sent = {"params" if self.method == "GET" else "json": {self.name: text, **more}}
+        return self.server.request(self.method, self.server.url, self.server.deadline(), **sent)
+
+    def hits(self, text: str, where: str, **more: Any) -> list[Any]:
+        """Return the hits of another answer; none if there are none where the first has them."""
+        try:
+            found = at(self.answer(text, **more), where, WHO, "the answer")
+        except SearchFailed:
+            return []
+        return found if isinstance(found, list) else []
+
+    def takes_text(self, where: str, found: list[Any], asked: str) -> bool:
+        """Return whether the field takes the question: nonsense, or the words of another hit, get another answer.
+
+        If the name is unusual, such words must also find something: they are no legal value of a filter. Plain ids have no
+        words, but each word of the question may find something.
+        """
+        texts = [_words(found[-1]), _words(found[len(found) // 2])]
+        if not isinstance(found[0], Mapping) and " " in asked:
+            texts += asked.split()[:3]
+        answers = [_ids(self.hits(text, where)) for text in (NONSENSE, *texts)]
+        return any(ids != _ids(found) for ids in answers) and (self.name in TEXT or any(answers[1:]))
 
 
-def _changing(one: Any, other: Any, path: str = "") -> set[str]:
-    """Return the paths of fields that differ between two answers to one question; the path '' if all does."""
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return {part for pair in zip(one, other, strict=True) for part in _changing(*pair)}
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return {part for name in one for part in _changing(one[name], other.get(name), f"{path}.{name}".lstrip("."))}
-    return set() if one == other else {path}
+def _ids(hits: list[Any]) -> list[Any]:
+    """Return the ids of hits, by a usual name; else the hits as they are."""
+    return next((values for _, values in _fields(hits, IDS, (str, int)) if not _count(values)), hits)
 
 
-def _kept(hit: Any, without: Set[str], path: str = "") -> Any:
-    """Return a hit without some of its fields, by their paths."""
-    if not isinstance(hit, Mapping):
-        return None if "" in without else hit
-    inner = {name: f"{path}.{name}".lstrip(".") for name in hit}
-    return {name: _kept(value, without - {""}, inner[name]) for name, value in hit.items() if inner[name] not in without}
-
-
-def _identified(found: list[Any]) -> bool:
-    """Return whether hits have an id, by its name or by being one."""
-    if not found or not isinstance(found[0], Mapping):
-        return bool(found) and None not in found
-    return any(_fields(found, IDS, (str, int))) or _own_id([found, found]) is not None
-
-
-def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any], asked: str, changing: Set[str]) -> bool:
-    """Return whether a field takes the question: nonsense, or the words of another hit, get another answer.
-
-    If the name is unusual, such words must also find something: they are no legal value of a filter. Plain ids have no words,
-    but each word of the question may find something.
-    """
-    texts = [_words(found[-1]), _words(found[len(found) // 2])]
-    if not isinstance(found[0], Mapping) and " " in asked:
-        texts += asked.split()[:3]
-    nonsense, *others = (_again(server, method, {name: text}, where, changing) for text in (NONSENSE, *texts))
-    return any(other != found for other in (nonsense, *others)) and (name in TEXT or any(others))
-
-
-def _again(server: Http, method: str, values: Mapping[str, Any], where: str, changing: Set[str] = frozenset()) -> list[Any]:
-    """Return the hits of another answer, without the fields that change; none if there are none where the first has them."""
-    try:
-        found = at(_asked(server, method, values), where, WHO, "the answer")
-    except SearchFailed:
-        return []
-    return [_kept(hit, changing) for hit in found] if isinstance(found, list) else []
+def _count(values: list[Any]) -> bool:
+    """Return whether values only count the hits, as ranks do."""
+    return len(values) > 1 and list(map(str, values)) in ([str(n + start) for n in range(len(values))] for start in (0, 1))
 
 
 def _words(hit: Any) -> str:
@@ -181,53 +172,32 @@ def _lists(answer: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
 
 
 def _fields(hits: Sequence[Any], names: Sequence[str], kinds: tuple[type, ...]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the paths of fields that every hit has, with their values."""
-    first = hits[0] if hits else {}
-    objects = (f"{name}." for name, value in first.items() if isinstance(value, Mapping) and "." not in name)
-    for path in (inside + name for inside in dict.fromkeys([*INSIDE, *objects]) for name in names):
-        values = [at(hit, path, WHO, "a hit", default=None) if _reaches(hit, path) else None for hit in hits]
+    """Yield the paths of fields that every hit has, itself or in an object, with their values."""
+    if not hits or not all(isinstance(hit, Mapping) for hit in hits):
+        return
+    objects = [name for name, value in hits[0].items() if isinstance(value, Mapping) and "." not in name]
+    for inside, name in product(("", *objects), names):
+        parts = [hit.get(inside) or {} for hit in hits] if inside else hits
+        values = [part.get(name) if isinstance(part, Mapping) else None for part in parts]
         if all(isinstance(value, kinds) and not isinstance(value, bool) and value != "" for value in values):
-            yield path, values
-
-
-def _reaches(hit: Any, path: str) -> bool:
-    return "." not in path or isinstance(hit.get(path.rpartition(".")[0]), Mapping)
+            yield f"{inside}.{name}".lstrip("."), values
 
 
 def _proven(
-    server: Http,
-    access: Mapping[str, Any],
-    method: str,
-    name: str,
-    where: str,
-    found: list[Any],
-    given: Sequence[str],
-    question: str,
-    changing: Set[str],
+    field: _Field, access: Mapping[str, Any], where: str, found: list[Any], given: Sequence[str], question: str
 ) -> Probed:
     """Return the settings, after a search with them, or all but the id if no field is surely that.
 
     ``given`` are the fields with numbers in the user's own address.
     """
-    asked: dict[str, str] = {name: "{text}"}
-    sent = "params" if method == "GET" else "body"
+    asked: dict[str, str] = {field.name: "{text}"}
     notes = []
-    others = [_again(server, method, {name: text}, where, changing) for text in (question, _words(found[-1]))]
-    if ranks := _ranks([found, *others]):
-        rest = [[_kept(hit, ranks) for hit in hits] for hits in (found, *others)]
-        if _identified(rest[0]):
-            found, *others = rest
-        else:
-            notes.append(f"'{min(ranks)}' counts 1, 2, 3 … in the answers, so it may be the rank; correct id if it is")
-    paths = _paths(found, IDS)
-    if "id" not in paths and len(found) > 1 and (own := _own_id([found, *others])):
-        paths = _paths(found, [own])
-        notes.append(f"'{own}' is taken for the id, as it differs in each hit; correct id if it is another field")
+    paths = _paths(found)
+    if _count([at(hit, paths.get("id", ""), WHO, "a hit") for hit in found]):
+        notes.append(f"'{paths['id']}' counts 1, 2, 3 … in the answer, so it may be the rank; correct id if it is")
     wanted = 1 if len(found) > 1 else 2
-    counts = [*given, *COUNT]
-    count = next(
-        (part for part in counts if len(_again(server, method, {name: question, part: wanted}, where)) == wanted), None
-    )
+    counts = list(dict.fromkeys([*given, *COUNT]))
+    count = next((part for part in counts if len(field.hits(question, where, **{part: wanted})) == wanted), None)
     if not count and len(found) == 1 and given and given[0] in COUNT:
         count = given[0]
         notes.append(f"'{count}' of your URL is taken for the number of hits; '{question}' finds one hit, too few to check it")
@@ -235,9 +205,10 @@ def _proven(
         asked[count] = "{k}"
     else:
         cure = "; give a query that finds more with --question" if len(found) == 1 else ""
-        tried = ", ".join(dict.fromkeys(counts))
+        tried = ", ".join(counts)
         notes.append(f"it returns {len(found)} hits; no field found that changes this number (tried {tried}){cure}")
-    options: dict[str, Any] = {"url": _without(server.url, *asked), sent: asked, "hits": where, **paths, **access}
+    sent = "params" if field.method == "GET" else "body"
+    options: dict[str, Any] = {"url": _without(field.server.url, *asked), sent: asked, "hits": where, **paths, **access}
     if "id" not in options:
         problem = f"{WHO} returned hits without an id: no field of {shown(found[0])} is surely one"
         return Probed({"kind": "http", **options}, question, len(found), tuple(notes), problem)
@@ -254,42 +225,11 @@ def _proven(
     return Probed({"kind": "http", **options}, question, len(hits), tuple(notes))
 
 
-def _ranks(answers: Sequence[Sequence[Any]]) -> set[str]:
-    """Return the fields with the name of an id that only count the hits of every answer."""
-    if not isinstance(answers[0][0], Mapping):
-        return set()
-    found = [
-        {path: list(map(str, values)) for path, values in _fields(hits, IDS, (str, int))} for hits in answers if len(hits) > 1
-    ]
-
-    def counts(values: list[str]) -> bool:
-        return values in ([str(n + start) for n in range(len(values))] for start in (0, 1))
-
-    return {path for path in (found[0] if found else {}) if path and all(counts(one.get(path, [""])) for one in found)}
-
-
-def _own_id(answers: Sequence[Sequence[Any]]) -> str | None:
-    """Return a field that only an id can be, whatever it is called: a short text or whole number, different in each hit.
-
-    The first two answers are to one question: an id stays the same. Numbers in order in every answer are ranks or scores.
-    """
-    parts = (part for part in (answers[0][0], *answers[0][0].values()) if isinstance(part, Mapping))
-    names = [name for part in parts for name in part if name not in (*TITLES, *BODIES, *SCORES)]
-    for kind in (str, int):
-        for path, values in _fields(answers[0], names, (kind,)):
-            seen = [next((part for _, part in _fields(hits, [path], (kind,))), []) for hits in answers]
-            words = kind is str and all(re.fullmatch(r"\S{1,100}", value) for value in values)
-            mixed = kind is int and any(part not in (sorted(part), sorted(part, reverse=True)) for part in seen)
-            if seen[1] == values and all(len(set(part)) == len(part) for part in seen) and (words or mixed):
-                return path
-    return None
-
-
-def _paths(found: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+def _paths(found: Sequence[Any]) -> dict[str, Any]:
     """Return the settings that say where the id (if a name fits), the passage, the score and what people read are."""
     if not isinstance(found[0], Mapping):
         return {"id": "", "score": "", **({"duplicates": "first"} if len(set(found)) < len(found) else {})}
-    ids = list(_fields(found, names, (str, int)))
+    ids = sorted(_fields(found, IDS, (str, int)), key=lambda one: _count(one[1]))
     path, values = ids[0] if ids else ("", [])
     several = len(set(values)) < len(values)
     of_document = path.rpartition(".")[2] in DOCUMENTS
