@@ -1,6 +1,6 @@
-"""Search a collection of Qdrant through Ringtrue.
+"""Search a collection of Qdrant through Ringtrue; needs a server at http://localhost:6333, or at QDRANT_URL.
 
-In ringtrue.toml the same connection to a server is::
+In ringtrue.toml the same connection is::
 
     [connections.hotel]
     kind = "qdrant"
@@ -12,16 +12,14 @@ In ringtrue.toml the same connection to a server is::
 and then::
 
     ringtrue search "how do I get to my plane" --retriever "connect('hotel')"
-
-This example uses the local mode of qdrant-client, which keeps a collection in a folder and needs no server.
 """
 
-import tempfile
+import os
+import uuid
 
-from qdrant_client import QdrantClient, models
+import httpx2
 
 from ringtrue.retrieve.connectors import connect
-from ringtrue.retrieve.connectors.qdrant import Qdrant
 from ringtrue.retrieve.encode import encoder
 
 DOCUMENTS = {
@@ -31,28 +29,22 @@ DOCUMENTS = {
     "parking": "The yard gate closes at midnight. Park on the promenade after that.",
     "breakfast": "Breakfast is served from seven. A bag is packed for those who leave early.",
 }
-
-
-def fill(client: QdrantClient) -> QdrantClient:
-    client.create_collection("hotel", vectors_config=models.VectorParams(size=384, distance=models.Distance.COSINE))
-    rows = zip(DOCUMENTS, encoder().encode(list(DOCUMENTS.values())).tolist(), strict=True)
-    points = [
-        models.PointStruct(id=number, vector=vector, payload={"page": page}) for number, (page, vector) in enumerate(rows)
-    ]
-    client.upsert("hotel", points)
-    return client
+URL = os.environ.get("QDRANT_URL", "http://localhost:6333")
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        fill(QdrantClient(path=folder)).close()
-        hotel = connect({"kind": "qdrant", "path": folder, "collection": "hotel", "document": "page"}, name="hotel")
-        for rank, hit in enumerate(hotel.search("how do I get to my plane", k=3), 1):
-            print(rank, hit.doc_id, f"{hit.score:.3f}")
-
-    # A program that already has a client passes it on; a collection in memory can only be reached so.
-    mine = Qdrant(client=fill(QdrantClient(":memory:")), collection="hotel", document="page")
-    print("in memory:", mine.search("where do I leave the car", k=1)[0].doc_id)
+    name = f"ringtrue-example-{uuid.uuid4()}"
+    vectors = encoder().encode(list(DOCUMENTS.values())).tolist()
+    points = [{"id": place, "vector": vectors[place], "payload": {"page": page}} for place, page in enumerate(DOCUMENTS)]
+    with httpx2.Client(base_url=f"{URL}/collections") as server:
+        server.put(f"/{name}", json={"vectors": {"size": len(vectors[0]), "distance": "Cosine"}}).raise_for_status()
+        try:
+            server.put(f"/{name}/points?wait=true", json={"points": points}).raise_for_status()
+            hotel = connect({"kind": "qdrant", "url": URL, "collection": name, "document": "page"}, name="hotel")
+            for rank, hit in enumerate(hotel.search("how do I get to my plane", k=3), 1):
+                print(rank, hit.doc_id, f"{hit.score:.3f}")
+        finally:
+            server.delete(f"/{name}").raise_for_status()
 
 
 if __name__ == "__main__":

@@ -170,8 +170,6 @@ def test_every_path_of_every_kind_begins_in_the_folder_of_ringtrue_toml(toml: An
     for name, least in LEAST.items():
         found = kind(name)
         settings = dict(least)
-        if name == "qdrant":
-            settings = {"collection": "shop"}
         if name == "mcp":
             del settings["command"]
             settings["url"] = "https://example.com/mcp"

@@ -129,7 +129,6 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]
         {"url": "https://q.example.com:6333", "collection": "shop"},
         [
             {"collection": "b"}, {"vector": "v"}, {"model": "other"}, {"document": "d"}, {"chunk": "c"},
-            {"url": None, "path": "a"}, {"url": None, "client": Other()},
         ],
         [{"url": "http://localhost:6333"}, {"api_key_env": "K"}, {"ca_file": "ca.pem"}, {"plant": {"text": "{text}"}}],
     ),

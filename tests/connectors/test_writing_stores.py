@@ -1,4 +1,4 @@
-"""Planting into vector stores: Chroma's server, Qdrant's local engine, Milvus' server."""
+"""Planting into vector stores: Chroma's server, Qdrant's engine in memory, Milvus' server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from connectors.conftest import MilvusServer
+from connectors.faults import answering
 from connectors.test_chroma import COLLECTIONS, chroma, post  # noqa: F401  (the fixture of the server)
+from connectors.test_qdrant import speaking
 from connectors.writing_suite import GOLDEN, IDS, TENANT, HeldSuite
 from ringtrue.errors import InputError
 from ringtrue.retrieve.connectors.chroma import Chroma
@@ -86,7 +88,9 @@ class TestQdrant(HeldSuite):
         self.client.create_collection("hotel", vectors_config=params)
         self._add(1, {"meta": {"doc": "q1"}})
         self._add(2, {"meta": {"doc": "q2", "part": 2}})
-        yield
+        with answering(speaking(self.client)) as running:
+            self.url = running.url
+            yield
         self.client.close()
 
     def _add(self, key: Any, payload: dict[str, Any]) -> None:
@@ -94,7 +98,7 @@ class TestQdrant(HeldSuite):
         self.client.upsert("hotel", [self.models.PointStruct(id=key, vector=vector, payload=payload)])
 
     def make(self) -> Qdrant:
-        return Qdrant(client=self.client, collection="hotel", document="meta.doc", plant=PLANT)
+        return Qdrant(url=self.url, collection="hotel", document="meta.doc", plant=PLANT)
 
     def everything(self) -> dict[str, Any]:
         points, _ = self.client.scroll("hotel", limit=100, with_payload=True)

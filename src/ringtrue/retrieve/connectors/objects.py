@@ -13,10 +13,9 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ringtrue.errors import (
     AccessDenied,
@@ -29,13 +28,10 @@ from ringtrue.errors import (
     Unreachable,
 )
 from ringtrue.http_client import in_time
-from ringtrue.retrieve.connectors.base import Connector, Remote, Row, enough, field_of, within_scope
+from ringtrue.retrieve.connectors.base import Connector, Row, enough, field_of, within_scope
 from ringtrue.retrieve.connectors.settings import Text
 from ringtrue.retrieve.protocol import Scope
 
-T = TypeVar("T")
-THREAD = "ringtrue-object"
-"""How the threads are called in which objects answer."""
 STUCK = 16
 """Abandoned calls that may still be running; beyond, no further one is started."""
 _abandoned: list[threading.Thread] = []
@@ -120,7 +116,29 @@ class ObjectConnector(Connector):
             _, can_be_told = self.limited(target, k, scope)
             return enough(fetch, k) if can_be_told else fetch(k)
 
-        return within(self, answer, partial(failure, self.name))
+        return self._in_time(answer)
+
+    def _in_time(self, action: Callable[[], list[Row]]) -> list[Row]:
+        """Return what an action with the object returns, within the timeout; raises SearchFailed.
+
+        A call that was given up goes on in the background; when too many do, none is started.
+        """
+        _abandoned[:] = [thread for thread in _abandoned if thread.is_alive()]
+        if len(_abandoned) >= STUCK:
+            raise TimedOut(f"{self.name} still works on {len(_abandoned)} earlier questions; ask why it hangs")
+
+        def work() -> list[Row]:
+            try:
+                return action()
+            except RingtrueError:
+                raise
+            except BaseException as problem:
+                raise failure(self.name, problem) from problem
+
+        try:
+            return in_time(self.timeout, work, name=f"ringtrue {self.name}", abandon=_abandoned.append)
+        except TimeoutError:
+            raise self.too_slow() from None
 
     @property
     def _target(self) -> Any:
@@ -189,29 +207,6 @@ class ObjectConnector(Connector):
         elif self.document is not None and own is not None:
             row["chunk"] = own
         return row
-
-
-def within(remote: Remote, action: Callable[[], T], failed: Callable[[BaseException], RingtrueError]) -> T:
-    """Return what an action with somebody's library returns, within the timeout; ``failed`` makes its exceptions ours.
-
-    A call that was given up goes on in the background; when too many do, none is started.
-    """
-    _abandoned[:] = [thread for thread in _abandoned if thread.is_alive()]
-    if len(_abandoned) >= STUCK:
-        raise TimedOut(f"{remote.name} still works on {len(_abandoned)} earlier questions; ask why it hangs")
-
-    def work() -> T:
-        try:
-            return action()
-        except RingtrueError:
-            raise
-        except BaseException as problem:
-            raise failed(problem) from problem
-
-    try:
-        return in_time(remote.timeout, work, name=f"{THREAD} {remote.name}", abandon=_abandoned.append)
-    except TimeoutError:
-        raise remote.too_slow() from None
 
 
 def failure(who: str, problem: BaseException, *, doing: str = "searching") -> SearchFailed:
