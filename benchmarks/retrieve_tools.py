@@ -35,7 +35,7 @@ LENGTHS = {"40 tokens": (40, 192), "200 tokens": (200, 48)}
 def work(kind: str, folder: str) -> None:
     """Answer the calls of a Worker until there are no more."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as reply:
-        os.dup2(2, 1)  # whatever a library prints is no answer
+        os.dup2(2, 1)  # whatever a library prints is not an answer
         contender = KINDS[kind](Path(folder))
         for line in sys.stdin:
             request, cpu = json.loads(line), time.process_time()

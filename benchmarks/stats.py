@@ -195,7 +195,7 @@ def work(tool: str, job: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _ringtrue(job: str, differences: Any, resamples: int, rng: Any) -> dict[str, Any]:
-    import scipy.special  # type: ignore[import-untyped, unused-ignore]  # noqa: F401  its import is no part of the job
+    import scipy.special  # type: ignore[import-untyped, unused-ignore]  # noqa: F401  its import is not part of the job
 
     from ringtrue.stats import bootstrap_interval, sign_flip
 

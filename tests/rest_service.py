@@ -72,7 +72,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 
 def problem(answer: Any) -> dict[str, Any]:
-    """Return what an answer that is no success says, in the one shape of errors."""
+    """Return what an answer that is not a success says, in the one shape of errors."""
     assert set(answer.json()) == {"error"}, answer.text
     found: dict[str, Any] = answer.json()["error"]
     assert set(found) == {"code", "message", "field", "request_id"}

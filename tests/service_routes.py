@@ -277,7 +277,7 @@ STREAMS = frozenset(name for name in (*REST, *PAGES) if name.endswith("/events")
 
 
 def addresses(app: FastAPI) -> Iterator[str]:
-    """Yield method and path of every route of an application, however it came there; files under /static are no routes."""
+    """Yield method and path of every route of an application, however it came there; files under /static are not routes."""
     for context in iter_route_contexts(app.routes):
         route = context.original_route
         if isinstance(route, Route):

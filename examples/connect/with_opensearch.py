@@ -15,7 +15,7 @@ and then::
     ringtrue search "arriving after midnight" --retriever "connect('hotel')"
 
 Neither system comes as a Python package, so this example starts the small stand-in server that the tests use. It speaks the
-documented REST interface and is no search engine.
+documented REST interface and is not a search engine.
 """
 
 import sys

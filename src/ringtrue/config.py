@@ -61,7 +61,7 @@ def load_config(start: Path | None = None) -> Config:
             section["retriever"] = json.dumps(section["retriever"], default=str)  # as an option would give it
     connections = settings.pop("connections", {})
     if not isinstance(connections, dict) or not all(isinstance(value, dict) for value in connections.values()):
-        raise InputError(f"{file}: connections is no table of tables; write [connections.NAME] with kind = 'http' under it")
+        raise InputError(f"{file}: connections is not a table of tables; write [connections.NAME] with kind = 'http' under it")
     gate = settings.get("gate", {})
     if isinstance(gate, dict):
         for name in (name for name, value in gate.items() if isinstance(value, dict) and name not in GATE_TABLES):
@@ -72,7 +72,7 @@ def load_config(start: Path | None = None) -> Config:
     serve = settings.get("serve", {})
     gauges = serve.pop("gauges", {}) if isinstance(serve, dict) else {}
     if not isinstance(gauges, dict) or not all(isinstance(name, str) for name in gauges.values()):
-        raise InputError(f"{file}: [serve.gauges] is no table of names; write ringtrue_retrieval_mrr = 'shop_mrr' under it")
+        raise InputError(f"{file}: [serve.gauges] is not a table of names; write ringtrue_retrieval_mrr = 'shop_mrr' under it")
     return Config(file, settings, connections, gate if isinstance(gate, dict) else {}, kept, gauges)
 
 
@@ -119,7 +119,7 @@ def configured_store() -> str | None:
         return None
     url = config.store["url"]
     if not isinstance(url, str) or not url:
-        raise InputError(f"{config.file}: store.url is no address; write url = 'postgresql://…' or the path of a file")
+        raise InputError(f"{config.file}: store.url is not an address; write url = 'postgresql://…' or the path of a file")
     return _beside(config, url)
 
 
@@ -131,7 +131,7 @@ def project() -> str:
     config = load_config()
     name = config.store.get("project", "default")
     if not isinstance(name, str) or not name:
-        raise InputError(f"{config.file}: store.project is no name; write project = 'shop'")
+        raise InputError(f"{config.file}: store.project is not a name; write project = 'shop'")
     return name
 
 

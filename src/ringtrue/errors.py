@@ -13,7 +13,7 @@
         ├── Unreachable           3   it cannot be reached, or went away while answering
         ├── TimedOut              3   it took longer than it was given
         ├── AccessDenied          3   it refused the credentials
-        └── BadAnswer             3   it answered something that is no list of hits
+        └── BadAnswer             3   it answered something that is not a list of hits
 
 Exit codes: 0 pass, 1 regression or failed check, 2 usage or bad input, 3 could not decide.
 A message is one line that names the value, its place and the cure, so that a command can print it as it is.
@@ -82,7 +82,7 @@ class AccessDenied(SearchFailed):
 
 
 class BadAnswer(SearchFailed):
-    """An answer that is no list of hits."""
+    """An answer that is not a list of hits."""
 
 
 def nearest(value: str, legal: Iterable[str], *, count: int = 3) -> str:

@@ -254,7 +254,7 @@ class Run:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, str, float]], *, name: str = "run") -> Run:
-        """Build from (query, document, score) rows; raises InputError for an empty id or a score that is no number."""
+        """Build from (query, document, score) rows; raises InputError for an empty id or a score that is not a number."""
         names: list[str] = []
         docs: list[str] = []
         scores: list[float] = []

@@ -103,7 +103,7 @@ _qrels("trec-json-given", "j.qrels", '{"q1": {"d1": 1}}\n', "j.qrels:1", "3 fiel
 _run("trec-old-mac-lines", "r.run", "q1 Q0 d1 1 9 t\rq1 Q0 d2 2 8 t\r", "r.run:1", "carriage return", "q1 Q0 d1", "line feed")
 _qrels("trec-old-mac-lines", "j.qrels", "q1 0 d1 1\rq1 0 d2 0\r", "j.qrels:1", "carriage return", "q1 0 d1", "line feed")
 
-# Grades that are no whole numbers.
+# Grades that are not whole numbers.
 for _name, _grade in {
     "text": "high", "fraction": "1.5", "overflow": "9" * 30, "nan": "NaN", "infinite": "inf", "hexadecimal": "0x1",
     "underscore": "1_0", "sign-only": "-", "exponent": "1e0", "arabic-digit": "٣",
@@ -162,7 +162,7 @@ _qrels(
     "j.parquet", "'row 1.grade'", "True", "write 0, 1, 2",
 )  # fmt: skip
 
-# Scores that are no finite numbers.
+# Scores that are not finite numbers.
 for _name, _score in {
     "nan": "NaN", "infinite": "-inf", "overflow": "1e999", "hexadecimal": "0x1F", "underscore": "1_000", "text": "best",
     "comma": "1;5", "two-signs": "+-1", "half-exponent": "1e", "suffix": "1.5f",

@@ -50,7 +50,7 @@ def _cases() -> Iterator[Broken]:
     yield _case(
         "gz-damaged", "a.jsonl.gz", gzip.compress(OK.encode() * 99)[:-9], "gzip data is damaged", "compress the file again"
     )
-    yield _case("gz-garbage", "a.jsonl.gz", b"\x1f\x8b\x08garbage that is no gzip", "gzip data is damaged", "again")
+    yield _case("gz-garbage", "a.jsonl.gz", b"\x1f\x8b\x08garbage that is not gzip", "gzip data is damaged", "again")
     yield _case("gz-of-nothing", "a.jsonl.gz", gzip.compress(b""), "the file is empty; write at least one")
     yield _case("unknown-ending", "a.docx", b"PK", "the ending '.docx' is not known", ".jsonl, ", ".pdf")
     yield _case("no-ending", "corpus", OK, "the name has no ending; name the file by its format")
@@ -60,8 +60,8 @@ def _cases() -> Iterator[Broken]:
         "line-not-json", "a.jsonl", OK + '{"_id": "d2", "text": a}\n', "a.jsonl:2", "column 23, near 'a}'", "mend the JSON"
     )
     yield _case("line-cut-off", "a.jsonl", OK + '{"_id": "d2", "te', "a.jsonl:2", "not valid JSON", "mend the JSON there")
-    yield _case("line-list", "a.jsonl", OK + "[1]\n", "a.jsonl:2", "[1] is no object", '{"_id": …, "text": …}')
-    yield _case("line-null", "a.jsonl", "null\n", "a.jsonl:1", "null is no object")
+    yield _case("line-list", "a.jsonl", OK + "[1]\n", "a.jsonl:2", "[1] is not an object", '{"_id": …, "text": …}')
+    yield _case("line-null", "a.jsonl", "null\n", "a.jsonl:1", "null is not an object")
     yield _case(
         "line-key-twice", "a.jsonl", '{"_id": "a", "_id": "b", "text": ""}', "a.jsonl:1", "'_id' is given twice", "keep one"
     )
@@ -78,10 +78,12 @@ def _cases() -> Iterator[Broken]:
     )
     yield _case("id-empty", "a.jsonl", OK + '{"_id": "", "text": ""}', "a.jsonl:2", "field '_id'", "blank", "non-blank")
     yield _case("id-blank", "a.jsonl", '{"_id": " \\t", "text": ""}', "a.jsonl:1", "field '_id'", "' \\t'", "non-blank")
-    yield _case("id-null", "a.jsonl", '{"_id": null, "text": ""}', "a.jsonl:1", "field '_id'", "null is no id", "whole number")
-    yield _case("id-fraction", "a.jsonl", '{"_id": 1.5, "text": ""}', "a.jsonl:1", "field '_id'", "1.5 is no id")
-    yield _case("id-truth", "a.jsonl", '{"_id": true, "text": ""}', "a.jsonl:1", "field '_id'", "True is no id")
-    yield _case("id-list", "a.jsonl", '{"_id": ["a"], "text": ""}', "a.jsonl:1", "field '_id'", "['a'] is no id")
+    yield _case(
+        "id-null", "a.jsonl", '{"_id": null, "text": ""}', "a.jsonl:1", "field '_id'", "null is not an id", "whole number"
+    )
+    yield _case("id-fraction", "a.jsonl", '{"_id": 1.5, "text": ""}', "a.jsonl:1", "field '_id'", "1.5 is not an id")
+    yield _case("id-truth", "a.jsonl", '{"_id": true, "text": ""}', "a.jsonl:1", "field '_id'", "True is not an id")
+    yield _case("id-list", "a.jsonl", '{"_id": ["a"], "text": ""}', "a.jsonl:1", "field '_id'", "['a'] is not an id")
     yield _case("id-half", "a.jsonl", '{"_id": "a\\ud800", "text": ""}', "a.jsonl:1", "field '_id'", "half of a character pair")
     yield _case("id-twice", "a.jsonl", OK + "\n" + OK, "a.jsonl:3", "the id 'd1' is taken by", "a.jsonl:1; give each document")
     yield _case("id-as-number", "a.jsonl", '{"id": 1, "text": ""}\n{"id": "1", "text": ""}', "a.jsonl:2", "'1' is taken by")
@@ -119,7 +121,7 @@ def _cases() -> Iterator[Broken]:
         '{"_id": "a", "text": "", "metadata": "b"}',
         "a.jsonl:1",
         "'metadata'",
-        "no object",
+        "not an object",
         "rename",
     )
     yield _case(
@@ -130,11 +132,11 @@ def _cases() -> Iterator[Broken]:
     yield _case("json-after-blank-lines", "a.json", '\n\n{\n"id": }', "a.json:4", "not valid JSON")
     yield _case("json-empty-list", "a.json", "[]", "no document in it; write at least one")
     yield _case("json-empty-wrapper", "a.json", '{"documents": []}', "no document in it")
-    yield _case("json-text", "a.json", '"text"', "'text' is no object")
-    yield _case("json-list-of-texts", "a.json", '["a", "b"]', "field '[0]'", "'a' is no object")
+    yield _case("json-text", "a.json", '"text"', "'text' is not an object")
+    yield _case("json-list-of-texts", "a.json", '["a", "b"]', "field '[0]'", "'a' is not an object")
     yield _case("json-record", "a.json", '[{"id": 1, "text": ""}, {"id": 2, "text": 3}]', "field '[1].text'", "3 is not text")
     yield _case(
-        "json-wrapped-record", "a.json", '{"documents": [{"id": {}, "text": ""}]}', "field 'documents[0].id'", "{} is no id"
+        "json-wrapped-record", "a.json", '{"documents": [{"id": {}, "text": ""}]}', "field 'documents[0].id'", "{} is not an id"
     )
     yield _case(
         "json-wrapper-object", "a.json", '{"documents": {"a": "b"}}', "no field for the text among 'documents'", "text_field"

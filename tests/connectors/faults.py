@@ -136,7 +136,7 @@ def closing() -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer: a body that is no text or bytes is sent as JSON."""
+    """One HTTP answer: a body that is not text or bytes is sent as JSON."""
 
     body: Any = b""
     status: int = 200

@@ -4,7 +4,7 @@ Neither system comes as a wheel. This server speaks what their documentation des
 delete), ``_mget``, ``_search`` with ``multi_match``, ``bool``, ``term``, ``terms``, ``ids``, ``match_all``, ``knn`` and
 ``hybrid``, status codes and error objects, what was written is searched after a refresh where ``lag`` says so, basic
 authentication, API keys and bearer tokens. Text is ranked by a real BM25, vectors by cosine. It is as strict as the real
-ones: a key it does not know is a ``parsing_exception`` with status 400. It keeps everything in memory and is no search engine.
+ones: a key it does not know is a ``parsing_exception`` with status 400. It keeps everything in memory.
 
 ``flavour`` decides where ``knn`` is written: as a query clause (OpenSearch) or beside the query (Elasticsearch).
 """

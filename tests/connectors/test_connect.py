@@ -90,7 +90,7 @@ def fts5(file: Path) -> Path:
 def test_what_is_no_connection_is_an_input_error(system: Any) -> None:
     with raises(InputError) as messages:
         connect(system)
-    assert "is no connection; give a name from ringtrue.toml" in messages[0]
+    assert "is not a connection; give a name from ringtrue.toml" in messages[0]
 
 
 def test_odd_settings_are_named_and_not_stumbled_over() -> None:

@@ -111,7 +111,7 @@ def test_a_text_that_was_never_asked_is_an_error_not_an_empty_answer(tmp_path: P
         old.search("hotel with spa")
     with pytest.raises(BadAnswer, match=r"has no query 'q3' \('late check-out'\); make the run again"):
         old.search("late check-out")
-    with pytest.raises(BadAnswer):  # an id is no text once there are texts
+    with pytest.raises(BadAnswer):  # an id is not text once there are texts
         old.search("q1")
 
 

@@ -236,7 +236,7 @@ def test_self_test_holds_offline(ringtrue) -> None:
 
 
 def test_self_test_fails_when_a_measure_is_off(ringtrue, monkeypatch) -> None:
-    """A check that cannot fail is no check: halve every value of one measure and it must exit 1."""
+    """A check that cannot fail is not a check: halve every value of one measure and it must exit 1."""
     from ringtrue.measures import DEFINITIONS, Definition
 
     honest = DEFINITIONS["AP"].kernel

@@ -104,7 +104,7 @@ def test_runs_are_found_by_name_the_newest_first(
     assert ringtrue("diff", "main", "new").out.startswith("60 queries compared")
     unknown = ringtrue("compare", "main", "mian", *FAST)
     assert (unknown.code, unknown.out) == (2, "")
-    assert "mian: is no run folder and no name of a run in .ringtrue/runs (main, new)" in unknown.err
+    assert "mian: is not a run folder and no name of a run in .ringtrue/runs (main, new)" in unknown.err
 
 
 def test_comparing_is_not_gating_a_worse_run_ends_with_0(ringtrue: Ringtrue, runs: Path) -> None:
@@ -238,7 +238,7 @@ def test_different_golden_sets_end_with_3_unless_allowed(ringtrue: Ringtrue, run
     ("arguments", "said"),
     [
         (["weak"], "only one run is named"),
-        (["weak", "nowhere"], "is no run folder"),
+        (["weak", "nowhere"], "is not a run folder"),
         (["weak", "strong", "--by", "query_typ"], "did you mean 'query_type'"),
         (["weak", "strong", "--correction", "hollm"], "'holm'"),
         (["weak", "strong", "-m", "nDCG@"], "nDCG@10"),

@@ -188,7 +188,7 @@ def test_compose_publishes_the_service_on_this_machine_alone() -> None:
 
 
 def test_role_that_the_script_makes_is_held_by_row_level_security(postgres: PostgresServer) -> None:
-    """The script of compose.yaml, run by the real psql: the role owns its database and is no superuser."""
+    """The script of compose.yaml, run by the real psql: the role owns its database and is not a superuser."""
     import psycopg
 
     from ringtrue.store import Store

@@ -455,7 +455,7 @@ def test_pre_commit_runs_the_commands_that_it_declares(ringtrue, folder, root) -
     run = next(Path(".ringtrue/runs").iterdir())
     program = shlex.split(gate["entry"])
     Path("golden/start.yaml").write_text(sound.replace("grade: 3", "grade: 2", 1))
-    assert ringtrue(*program[1:], "--run", run).code == 3, "a run on another golden set is no proof"
+    assert ringtrue(*program[1:], "--run", run).code == 3, "a run on another golden set is not proof"
     Path("golden/start.yaml").write_text(sound)
     assert ringtrue(*program[1:], "--run", run).code == 0
     assert ringtrue(*program[1:], "--run", run, "--floor", "R@5=1.0").code == 1

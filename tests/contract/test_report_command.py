@@ -142,12 +142,12 @@ def test_the_policy_of_the_settings_file_applies(ringtrue, runs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["nowhere"], "nowhere: is no run folder"),
+        (["nowhere"], "nowhere: is not a run folder"),
         (["now", "--format", "pdf"], "--format 'pdf' is not known; write "),
         (["now", "--format", "md", "--format", "html", "--out", "-"], "2 formats cannot share standard output"),
         (["now", "--format", "md", "--format", "html", "--out", "ringtrue-baseline.json"], "is a file, but 2 formats"),
         (["now", "--baseline", "missing.json"], "missing.json"),
-        (["now", "--against", "missing"], "missing: is no run folder"),
+        (["now", "--against", "missing"], "missing: is not a run folder"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(ringtrue, runs: Path, arguments: list[str], complaint: str) -> None:

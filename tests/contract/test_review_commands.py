@@ -279,7 +279,7 @@ class TestRefreshCommand:
         assert chairs <= {(j.query_id, j.doc_id, j.grade) for j in after.judgments if j.source == "chair"}
         assert ringtrue("review", "list", "--json").json["backlog"]["published"] == 40
         content = Path("next.json").read_bytes()
-        assert ringtrue("golden", "refresh", inn, "--out", "next.json").code == 0, "a re-run is no error"
+        assert ringtrue("golden", "refresh", inn, "--out", "next.json").code == 0, "a re-run is not an error"
         assert Path("next.json").read_bytes() == content
         problems = ringtrue("golden", "validate", "next.json", "--minimum-documents", "1", "--json").json["problems"]
         assert not [problem for problem in problems if problem["severity"] == "error"]

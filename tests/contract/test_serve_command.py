@@ -49,7 +49,7 @@ def test_a_damaged_store_is_named_and_left_as_it_is(ringtrue: Callable[..., Any]
     (tmp_path / "bad.sqlite").write_bytes(b"no database " * 300)
     done = ringtrue("serve", "--port", "0", "--store", "bad.sqlite")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "bad.sqlite is no SQLite database; name another file" in done.err
+    assert "bad.sqlite is not an SQLite database; name another file" in done.err
     assert (tmp_path / "bad.sqlite").read_bytes() == b"no database " * 300
 
 

@@ -75,7 +75,7 @@ class TestProject:
     def test_a_name_that_is_none_is_named(self, ringtrue, place, log) -> None:
         (place / "ringtrue.toml").write_text("[store]\nproject = 7\n")
         done = ringtrue("log", "tail")
-        assert (done.code, "store.project is no name" in done.err) == (2, True)
+        assert (done.code, "store.project is not a name" in done.err) == (2, True)
 
 
 class TestForget:

@@ -269,7 +269,7 @@ def test_a_file_of_the_repository_cannot_pose_as_a_library(tmp_path) -> None:
 
 
 def test_a_committed_run_passes_until_the_search_changes(ringtrue, workflow) -> None:
-    """For a search that CI cannot reach: nothing is asked, and a stale run is no proof."""
+    """For a search that CI cannot reach: nothing is asked, and a stale run is not proof."""
     Path("ringtrue.toml").write_text(SETTINGS.replace("allow =", 'watch = ["search.py"]\nallow ='))
     assert ringtrue("eval", "--out", "runs/committed", "--no-report").code == 0
     assert ringtrue("baseline", "update", "--run", "runs/committed").code == 0
@@ -342,7 +342,7 @@ def test_mistakes_end_with_2_and_their_cure(ringtrue, workflow, arguments, says)
 
 
 @pytest.mark.parametrize(
-    ("ref", "says"), [("no-such-branch", "fetch-depth: 0"), ("--upload-pack=touch x", "is no commit"), ("", "no commit")]
+    ("ref", "says"), [("no-such-branch", "fetch-depth: 0"), ("--upload-pack=touch x", "is not a commit"), ("", "no commit")]
 )
 def test_a_base_that_git_does_not_know(repository, ref, says) -> None:
     with pytest.raises(InputError, match=says), checkout(ref, say=print):

@@ -105,7 +105,7 @@ def test_a_connection_that_brings_no_head_is_closed(tmp_path: Path, monkeypatch:
         assert eventually(partial(_dripped, behind, b"x")), "the rest of a body that nobody wanted"
         assert not over(kept), "between two requests there is more time"
         assert ask(kept) == 200
-        assert eventually(partial(_dripped, kept, b"\r\n")), "empty lines are no head"
+        assert eventually(partial(_dripped, kept, b"\r\n")), "empty lines are not a head"
 
 
 def _dripped(line: socket.socket, letters: bytes) -> bool:

@@ -136,7 +136,7 @@ def test_what_cannot_be_a_filter_is_said_where_the_list_was(browser: Any, log_ur
         page.evaluate("document.querySelector('#f-slower').type = 'text'")
         page.fill("#f-slower", "soon")
         page.wait_for_selector("#rows [role=alert]")
-        assert "'soon' is no time; write milliseconds" in page.inner_text("#rows")
+        assert "'soon' is not a time; write milliseconds" in page.inner_text("#rows")
         page.fill("#f-slower", "900")
         page.wait_for_selector("#rows tbody tr")
         assert listed(page) == [FORMULA]

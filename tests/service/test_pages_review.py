@@ -234,7 +234,7 @@ def test_skip_reject_note_guidelines_and_help_have_keys(browser: Any, tmp_path: 
         skipped = press(page, "s")
         rejected = press(page, "x")
         page.get_by_role("dialog", name="Reject this pair?").wait_for()
-        page.keyboard.type("holds a name, 1 and 2")  # digits in a field are no grades
+        page.keyboard.type("holds a name, 1 and 2")  # digits in a field are not grades
         page.keyboard.press("Enter")
         noted = press(page, "n")
         page.keyboard.type("see line 3")
@@ -376,7 +376,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> list[ReviewItem]:
 def test_disputes_are_settled_by_keyboard_by_somebody_who_judged_none_of_them(
     browser: Any, tmp_path: Path, judged: list[ReviewItem]
 ) -> None:
-    """Adjudication; the adjudicator is no rater, so agreement stays what it was."""
+    """Adjudication; the adjudicator is not a rater, so agreement stays what it was."""
     with reviewing(tmp_path, judged, AT_ODDS) as (served, store):
         with judging(browser, served, "Dora", "/review/agreement") as page:
             before = page.locator(".coefficients").inner_text()

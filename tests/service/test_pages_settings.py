@@ -18,7 +18,7 @@ __all__ = ["browser"]
 
 ENTRIES = 120
 ADVICE = "[DOM]"
-"""What a browser advises about fields for passwords is no fault of a page."""
+"""What a browser advises about fields for passwords is not a fault of a page."""
 
 
 @pytest.fixture(scope="module")

@@ -160,4 +160,4 @@ def test_a_store_that_cannot_be_written_costs_no_verdict_unless_it_was_named(
     assert "note: the result was not added to the store" in gated.err
     named = ringtrue("eval", "--store", "no-store.sqlite")
     assert (named.code, named.out) == (2, "")  # told before anything is asked
-    assert "is no SQLite database" in named.err
+    assert "is not an SQLite database" in named.err

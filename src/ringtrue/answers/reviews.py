@@ -101,7 +101,7 @@ class Dispute(Record):
     doc_id: str
     grades: Mapping[str, int]
     settled_by: str | None = None
-    """Who settled it and is no rater of it; null while nobody has."""
+    """Who settled it and is not a rater of it; null while nobody has."""
     settled: int | None = None
     """The grade that counts under the rule 'adjudicated'."""
 

@@ -44,7 +44,7 @@ class ShadowSummary(Record):
     missing: int
     """Sampled queries of live systems of which nothing is stored."""
     missing_share: float | None
-    """The part of the live sample that is missing; under load that is no random part."""
+    """The part of the live sample that is missing; under load that is not a random part."""
     failure_share: float | None
     p95_increase: float | None
     """How much longer the candidate's slow answers take, as a share: 0.2 is 20 %."""

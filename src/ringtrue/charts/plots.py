@@ -148,7 +148,7 @@ def trend(points: Sequence[Point], *, label: str, height: int = 220) -> Markup:
         return svg.none(label, height)
     parts = [*levels(up), *_days(across, shown[0].x, shown[-1].x, height)]
     values: list[Place | None] = []
-    # Values of different kinds are not joined: what lies between them is no change of what was measured.
+    # Values of different kinds are not joined: what lies between them is not a change of what was measured.
     alike = [list(group) for _, group in groupby(shown, key=lambda point: point.kind)]
     for group in alike:
         values += [*((across.at(point.x), up.at(point.y or 0.0)) for point in group), None]

@@ -118,7 +118,7 @@ def _check_url(url: str) -> None:
     """Raise InputError for an address that is none, or that has a password, which would stand in ringtrue.toml."""
     try:
         address = urlsplit(url.replace("{port}", "80"))
-        address.port  # noqa: B018  raises for what is no port
+        address.port  # noqa: B018  raises for what is not a port
     except ValueError:
         raise InputError("the address cannot be read; write it like http://localhost:8000/search") from None
     if address.username is not None:
@@ -184,7 +184,7 @@ def _stub(start: Start, samples: str) -> str:
     if inside.is_absolute() or ".." in inside.parts:
         raise InputError(f"{start.module}: is not there, and lies outside this folder; start above it with --dir")
     if not name.isidentifier():
-        raise InputError(f"{start.module}: is not there, and '{name}' is no function that can be written; name one like find")
+        raise InputError(f"{start.module}: not found, and '{name}' is not a valid function name; name one like find")
     return _filled("search.py.txt", name=name, documents=samples, golden=start.golden)
 
 

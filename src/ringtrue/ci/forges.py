@@ -195,7 +195,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Posted:
-    """What became of the comment: 'refused' if the token may only read, which is no fault of the change."""
+    """What became of the comment: 'refused' if the token may only read, which is not a fault of the change."""
 
     what: Literal["created", "updated", "refused"]
     url: str = ""
@@ -229,9 +229,9 @@ def post_comment(
     GitHub stays unable to answer.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(f"{repository!r:.80} is no repository; write it like owner/name")
+        raise InputError(f"{repository!r:.80} is not a repository; write it like owner/name")
     if number < 1:
-        raise InputError(f"{number} is no number of a pull request; give the one in its address")
+        raise InputError(f"{number} is not a number of a pull request; give the one in its address")
     accept = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
     thread = Thread(
         Api(api, {"Authorization": f"Bearer {token}", **accept}, token, sleep),
@@ -260,7 +260,7 @@ def _github_author(api: Api) -> str:
 
 def _github_comment(record: Any) -> Comment:
     if not isinstance(record, Mapping) or not isinstance(record.get("id"), int):
-        raise InputError(f"GitHub answered {record!r:.60}, which is no comment; check the address of the API")
+        raise InputError(f"GitHub answered {record!r:.60}, which is not a comment; check the address of the API")
     author = (record.get("user") or {}).get("login", "")  # a deleted account has none
     return Comment(int(record["id"]), str(author), str(record.get("body") or ""), str(record.get("html_url", "")))
 
@@ -279,7 +279,7 @@ def post_note(
     if not project.strip():
         raise InputError("no GitLab project is given; write its id or its path like group/name")
     if number < 1:
-        raise InputError(f"{number} is no number of a merge request; give the one in its address")
+        raise InputError(f"{number} is not a number of a merge request; give the one in its address")
     notes = f"projects/{quote(project, safe='')}/merge_requests/{number}/notes"
     thread = Thread(
         Api(api, {"PRIVATE-TOKEN": token}, token, sleep),

@@ -101,7 +101,7 @@ def checkout(ref: str, *, say: Say) -> Iterator[tuple[Path, str]]:
     The folder is the one that corresponds to the current one, where that lies below the repository's root.
     """
     if not ref.strip() or ref.startswith("-"):
-        raise InputError(f"{ref!r} is no commit; give a branch, a tag or a hash")
+        raise InputError(f"{ref!r} is not a commit; give a branch, a tag or a hash")
     known = ("rev-parse", "--verify", "--quiet", "--end-of-options")
     commit = _git(*known, f"{ref}^{{commit}}")
     if commit is None:

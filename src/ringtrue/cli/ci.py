@@ -38,7 +38,7 @@ class Outcome:
     files: tuple[Path, ...] = ()
     run: Path | None = None
     reasons: tuple[str, ...] = ()
-    """Why it is no pass, one sentence each."""
+    """Why it is not a pass, one sentence each."""
     failures: tuple[lib.verdict.Check, ...] = ()
     lines: tuple[str, ...] = ()
     """What a person reads in the job's log."""

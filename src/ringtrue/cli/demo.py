@@ -39,7 +39,7 @@ def demo(
         made = lib.run.evaluate(name, golden, collection=collection, components=name == "hybrid")
         found[name] = lib.run.save(made, folder / "runs" / name)
     now = utc_now().isoformat(timespec="seconds")
-    # The shipped baseline was recorded on another machine: its latency is no yardstick here, the ceilings are.
+    # The shipped baseline was recorded on another machine: its latency is not a yardstick here, the ceilings are.
     policy = lib.verdict.Policy(latency_increase=math.inf)
     report = lib.report.report_on(
         found["hybrid"], made_at=now, other=found["bm25"], baseline=baseline, policy=policy, title="The hotel demo"

@@ -233,7 +233,7 @@ def _day(text: str | None) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise InputError(f"--date {text!r} is no day; write it like 2026-01-04") from None
+        raise InputError(f"--date {text!r} is not a day; write it like 2026-01-04") from None
 
 
 def _commit(name: str) -> str:

@@ -40,7 +40,7 @@ def set_flag(
     Example: ringtrue flag set new-ranking --min-samples 300 --threshold 0.02
     """
     if stage_hours is not None and stage_hours < 0:
-        raise InputError(f"--stage-hours {stage_hours:g} is no time; write hours from 0")
+        raise InputError(f"--stage-hours {stage_hours:g} is not a time; write hours from 0")
     facts = _given(measure=None if measure is None else str(lib.measures.Measure.parse(measure)), stage_hours=stage_hours)
     changes = _given(rollout=rollout, state=state, shadow=shadow, min_samples=min_samples, description=description)
     changes |= _given(graduation_threshold=threshold)

@@ -289,7 +289,7 @@ def _connected(text: str) -> Connector:
     from ringtrue.retrieve.connectors.base import Connector
 
     if getattr(lib.retrieve.as_expression(text), "name", "") != "connect":
-        raise InputError(f"--into {text!r:.60} is no connected system; write it like \"connect('shop')\"")
+        raise InputError(f"--into {text!r:.60} is not a connected system; write it like \"connect('shop')\"")
     found = lib.retrieve.build(text)
     assert isinstance(found, Connector)
     return found

@@ -308,7 +308,7 @@ def refresh_command(
 
 
 def _save(golden: lib.records.GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
-    """Write a version; a file that holds this very version already may be written again, so that a re-run is no error."""
+    """Write a version; a file that holds this very version already may be written again, so that a re-run is not an error."""
     if out.exists() and not overwrite:
         same = {(lib.golden.version_name(one), lib.golden.content_hash(one)) for one in (lib.golden.load(out), golden)}
         overwrite = len(same) == 1

@@ -232,7 +232,7 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
     except ValueError as error:
         raise InputError(f"what the editor left is not JSON: {error}; nothing was changed, your text is in {path}") from None
     if not isinstance(edited, dict):
-        raise InputError(f"what the editor left is no object; nothing was changed, your text is in {path}")
+        raise InputError(f"what the editor left is not an object; nothing was changed, your text is in {path}")
     return edited, path
 
 

@@ -123,7 +123,7 @@ def status(
     show.table(headers, rows, text_columns=3)
     for one, share in ((flag.name, found[flag.name].missing_share) for flag in flags):
         if share:
-            show.note(f"{one}: {share:.0%} of the live sample is missing; under load these are no random queries")
+            show.note(f"{one}: {share:.0%} of the live sample is missing; under load these are not random queries")
 
 
 @app.command()

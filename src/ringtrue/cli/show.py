@@ -114,7 +114,7 @@ def table(headers: Sequence[object], rows: Iterable[Iterable[object]], *, title:
     lines = [[_cell(value) for value in row] for row in (headers, *rows)]
     if on_terminal():
         from rich.console import Console
-        from rich.markup import escape  # square brackets in a cell are no styles
+        from rich.markup import escape  # square brackets in a cell are not styles
         from rich.table import Table
 
         rich_table = Table(title=title or None, title_justify="left", header_style="bold", title_style="bold")

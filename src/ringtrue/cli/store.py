@@ -74,7 +74,7 @@ def restore(
 
     Example: ringtrue store restore backups/store.jsonl.gz --store postgresql://ringtrue@db/ringtrue
     """
-    lib.store.Store.is_portable(file)  # what is no backup must not leave an empty store behind
+    lib.store.Store.is_portable(file)  # what is not a backup must not leave an empty store behind
     with lib.store.Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
     show.end_if_json(json, {"file": file, "store": place, "rows": counts})
@@ -121,7 +121,7 @@ def prune(
     config = load_config()
     settings = config.store.get("retention", {})
     if not isinstance(settings, dict):
-        raise InputError(f"{config.file}: store.retention is no table; write [store.retention] with queries = 90 under it")
+        raise InputError(f"{config.file}: store.retention is not a table; write [store.retention] with queries = 90 under it")
     retention = lib.store.Retention.of(settings, place=f"{config.file or 'ringtrue.toml'}: store.retention")
     with existing(store) as opened:
         if forget is not None:
@@ -135,7 +135,7 @@ def prune(
             found = opened.prune(now=utc_now().isoformat(), archive=folder, retention=retention, dry_run=dry_run)
     show.end_if_json(json, {"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
     if forget is not None:
-        print(f"{forget} is no archive of this store any more")
+        print(f"{forget} is not an archive of this store any more")
         return
     deleted = {"feedback": "feedback", "shadow": "shadow runs", "history": "history", "replies": "replies", "jobs": "jobs"}
     counts = {each.project: (each.queries, *(getattr(each, name) for name in deleted)) for each in found}

@@ -62,7 +62,7 @@ def code_of(body: bytes) -> str | None:
 
 
 def refusal(status: int, body: bytes, *, who: str, request_id: str | None, key: str | None) -> RingtrueError:
-    """Return the exception for an answer that is no success.
+    """Return the exception for an answer that is not a success.
 
     The service's own message is kept and the request id named, under which its log has more; ``key`` is never in it.
     """
@@ -196,7 +196,7 @@ class Wire:
         if not timeout > 0:
             raise InputError(f"timeout {timeout!r} must be above 0; write seconds, such as 30")
         if retries < 0:
-            raise InputError(f"retries {retries!r} is no number of tries; write 0 for none")
+            raise InputError(f"retries {retries!r} is not a number of tries; write 0 for none")
         self.timeout, self.retries = timeout, retries
         self._key = key
         self._http = HttpClient(proxies=not is_loopback(self.url), limit_size=False)
@@ -335,7 +335,7 @@ def _address(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise InputError(f"the address of the service holds a name or a password; give a key with key=, and {_EXAMPLE}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"'{url:.80}' is no address of a service; {_EXAMPLE}")
+        raise InputError(f"'{url:.80}' is not an address of a service; {_EXAMPLE}")
     if parts.query or parts.fragment:
         raise InputError(f"the address of the service ends with ?… or #…; {_EXAMPLE}")
     return url.rstrip("/")

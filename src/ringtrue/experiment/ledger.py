@@ -106,7 +106,7 @@ class Experiment:
     def of(cls, row: Any, place: Place) -> Experiment:
         """Return the experiment in a row; raises InputError naming the field, its value and the cure."""
         if not isinstance(row, dict):
-            raise place.error(f"{row!r:.60} is no experiment", 'write {"id": …, "date": …, "description": …, …}')
+            raise place.error(f"{row!r:.60} is not an experiment", 'write {"id": …, "date": …, "description": …, …}')
         known = {attribute: field_of(row, name, (str, type(None)), place, default=None) for name, attribute in _TEXTS.items()}
         return cls(
             id=usable_id(field_of(row, "id", str, place), place.at("id")),
@@ -126,7 +126,7 @@ def _metrics(row: Mapping[str, Any], place: Place) -> dict[str, float]:
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             cure = "write a number, or null if it is not known"
-            raise place.at("results").at(name).error(f"{value!r:.60} is no number", cure)
+            raise place.at("results").at(name).error(f"{value!r:.60} is not a number", cure)
     # A whole number stays one, so that a file read and written is the same file.
     return {name: math.nan if value is None else value for name, value in given.items()}
 

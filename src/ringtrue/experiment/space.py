@@ -119,7 +119,7 @@ def parameter(text: str) -> Parameter:
     name, equals, rest = text.partition("=")
     name, rest = name.strip(), rest.strip()
     if not equals or not _NAME.fullmatch(name) or not rest:
-        raise InputError(f"--param {text!r} is no parameter; write it like k=10,30,60 or w=0.1:0.9")
+        raise InputError(f"--param {text!r} is not a parameter; write it like k=10,30,60 or w=0.1:0.9")
     ends = rest.split(":")
     if len(ends) in (2, 3) and all(_NUMBER.fullmatch(end.strip()) for end in ends[:2]):
         return _range(name, [end.strip() for end in ends], text)

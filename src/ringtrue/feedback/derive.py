@@ -387,7 +387,7 @@ class _Part:
 def _unusable(event: FeedbackEvent, key_of: Mapping[str, str]) -> str | None:
     """Return why an event says nothing about an item for a query; None if it does."""
     if event.event_type not in SELECTING | VALIDATING:
-        return f"{event.event_type} is no judgment"
+        return f"{event.event_type} is not a judgment"
     if event.item_id is None:
         return "names no item"
     if event.query_id is None:

@@ -250,7 +250,7 @@ def roll_back_triggers(
 
 def _refusal(event: FeedbackEvent, log: Iterable[AuditEntry], item_created_at: str | None, now: datetime) -> str:
     if event.event_type not in OPENING:
-        return f"{event.event_type} is no selection"
+        return f"{event.event_type} is not a selection"
     if any(entry.detail.get("event_id") == event.event_id for entry in log):
         # Otherwise whoever reads old events again would keep every phrase from expiring.
         return "this selection was learned from before"

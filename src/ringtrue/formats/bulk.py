@@ -2,7 +2,7 @@
 
 Blocks of the file are taken apart by vector operations, on all cores at once. Document ids stay in the file; scoring needs
 the text of few of them (judged documents, ties around them, repeats). Whatever is unusual about a file (mixed or doubled
-blanks, comments, a score that is no number, a damaged line) makes ``read_run`` return None, and the strict reader takes over.
+blanks, comments, a score that is not a number, a damaged line) makes ``read_run`` return None; the strict reader takes over.
 
 A million lines take 0.23 s of processor time here, spread over the cores; 3.1 s in the strict reader, and 0.4 s in a loop of
 ``line.split()`` that checks nothing, on one core. DuckDB's and Polars' CSV readers take 1.1 and 0.9 s for seven million lines
@@ -181,7 +181,7 @@ def _read_block(
 
 
 def _uniform(raw: Bytes, columns: Ints, begin: Ints, pattern: Bytes) -> bool:
-    """True for lines of six fields with one blank between them that are no comments.
+    """True for lines of six fields with one blank between them that are not comments.
 
     There are as many line feeds as lines. When each line's marks end with one, all other marks lie inside lines; when there
     are five times as many blanks, they are all the one blank.

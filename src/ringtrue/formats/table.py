@@ -122,7 +122,7 @@ def parquet_rows(path: Path) -> Iterator[Row]:
     if not path.is_file():
         read_bytes(path)  # names a missing file and the similar ones beside it
     try:
-        # A file name is no pattern, and a folder called score=3 is no column.
+        # A file name is not a pattern, and a folder called score=3 is not a column.
         source = glob.escape(str(path))
         found = open_duckdb().execute("SELECT * FROM read_parquet(?, hive_partitioning=false)", [source])
         names = [column[0] for column in found.description or ()]
@@ -149,7 +149,7 @@ def document_rows(path: Path, value: Any) -> Iterator[Row]:
             elif isinstance(documents, Sequence) and not isinstance(documents, str):
                 rows = [(here.at(rank), {"doc_id": doc_id, "rank": rank + 1}) for rank, doc_id in enumerate(documents)]
             else:
-                raise here.error(f"{documents!r:.60} is no answer", "write {document: number} or [document, …]")
+                raise here.error(f"{documents!r:.60} is not an answer", "write {document: number} or [document, …]")
             yield from ((at, {"query_id": str(query_id), **row}) for at, row in rows or [(here, {})])
         return
     if not isinstance(value, list):

@@ -274,7 +274,7 @@ def read_citations(path: str | Path) -> tuple[Citation, ...]:
 def _citation(row: Mapping[str, object], place: Place) -> Citation:
     for name in row:
         if name not in COLUMNS:
-            raise place.error(f"'{name}' is no column of citations", f"write {nearest(name, COLUMNS)}")
+            raise place.error(f"'{name}' is not a column of citations", f"write {nearest(name, COLUMNS)}")
     said = {name: str(row.get(name) or "").strip() or None for name in COLUMNS}
     if said["doc_id"] is None:
         raise place.error("the column 'doc_id' is missing or empty", "write the id of the document that was cited")
@@ -283,5 +283,5 @@ def _citation(row: Mapping[str, object], place: Place) -> Citation:
             _moment(said["cited_at"])
         except ValueError:
             cure = "write it like 2026-11-15 or 2026-11-15T09:00:00Z"
-            raise place.at("cited_at").error(f"'{said['cited_at']}' is no time", cure) from None
+            raise place.at("cited_at").error(f"'{said['cited_at']}' is not a time", cure) from None
     return Citation(said["doc_id"], said["cited_at"], said["query_id"], said["session_id"], said["cited_by"] or "")

@@ -87,7 +87,7 @@ def generate(documents: Iterable[Document], generator: Generator, *, count: int 
     if count < 1:
         raise InputError(f"cannot generate {count} queries per document; ask for 1 or more")
     if not 0 <= limit <= 1:
-        raise InputError(f"limit={limit} is no share; write a number between 0 and 1 like {LIMIT}")
+        raise InputError(f"limit={limit} is not a share; write a number between 0 and 1 like {LIMIT}")
     made: list[Made] = []
     refused: list[Made] = []
     without: list[str] = []

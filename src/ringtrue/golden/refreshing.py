@@ -108,7 +108,7 @@ def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: s
     ({('q', 'd'): 3}, {('q', 'd'): 3}, {('q', 'd'): 2})
     """
     if rule not in RULES:
-        raise InputError(f"'{rule}' is no rule to derive judgments by; write {nearest(str(rule), RULES)}")
+        raise InputError(f"'{rule}' is not a rule to derive judgments by; write {nearest(str(rule), RULES)}")
     judge = rater_name(adjudicator or "")
     if rule == "adjudicated" and not judge:
         raise InputError("the rule 'adjudicated' needs to know who decides; name the adjudicator")
@@ -428,7 +428,7 @@ def refresh(
 ) -> Refreshed:
     """Return the next version with the new queries in place of as many old ones, or why there is none.
 
-    The agreement of the raters must exceed ``minimum``; an adjudicator is no rater. Judgments follow from the ratings by
+    The agreement of the raters must exceed ``minimum``; an adjudicator is not a rater. Judgments follow from the ratings by
     ``rule`` and carry the source 'manual'. A new query that is ``rejected``, or for which no document is relevant, is left
     out. Queries that a person confirmed stay, even where ``retire`` names them. Applied again to its own result, it changes
     nothing. Raises CannotDecide where fewer than two people judged.
@@ -481,7 +481,7 @@ def age_in_days(golden: GoldenSet, now: datetime) -> int | None:
         made = datetime.fromisoformat(golden.created_at)
     except ValueError:
         raise InputError(
-            f"golden set '{golden.id}' was made at '{golden.created_at}', which is no date; write it like 2026-11-15"
+            f"golden set '{golden.id}' was made at '{golden.created_at}', which is not a date; write it like 2026-11-15"
         ) from None
     return (now.date() - made.date()).days
 

@@ -376,7 +376,7 @@ def visible_memories(subject: Subject) -> Problems:
         chain = query.metadata.get("chain")
         for doc_id in chain if isinstance(chain, list) and subject.documents else ():
             if not isinstance(doc_id, str) or doc_id not in subject.documents:
-                yield _error(query.query_id, f"the chain names '{doc_id}', which is no memory", "correct the id")
+                yield _error(query.query_id, f"the chain names '{doc_id}', which is not a memory", "correct the id")
 
 
 ALL = frozenset(PROFILES)

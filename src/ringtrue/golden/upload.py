@@ -55,7 +55,7 @@ _TAKEN = (
 _ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04")
 _BLOCK = 1 << 20
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
-"""What the zip module raises over bytes that are no zip, or no longer."""
+"""What the zip module raises over bytes that are not zip, or no longer."""
 
 
 # ── what it may cost ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -349,7 +349,7 @@ def _read_zip(upload: _Upload) -> GoldenSet:
     try:
         files = _unpack(upload)
     except _DAMAGE as problem:
-        raise upload.place.error(f"is no zip that can be read ({problem})", "zip the folder again") from None
+        raise upload.place.error(f"is not a zip that can be read ({problem})", "zip the folder again") from None
     known = frozenset({*folders.IDS, "title", "text", "tags", *collections.BEIR_QUERY.structure, METADATA})
     judged = 0
     for name in files:
@@ -406,7 +406,7 @@ def _member(info: zipfile.ZipInfo, place: Place) -> str | None:
     shown = f"'{info.orig_filename:.80}'"
     mode = stat.S_IFMT(info.external_attr >> 16)
     if mode not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise place.error(f"{shown} is no file but a link or a device", f"zip only {_WANTED}")
+        raise place.error(f"{shown} is not a file but a link or a device", f"zip only {_WANTED}")
     match = _MEMBER.fullmatch(info.filename)
     if info.orig_filename != info.filename or (match is not None and match["top"] in (".", "..")):
         match = None

@@ -134,7 +134,7 @@ def saturating(half: float) -> Relevance:
     def relevance(score: float) -> float:
         if score > 0:
             return score / (score + half)
-        return 0.0 if score <= 0 else math.nan  # no score is no relevance
+        return 0.0 if score <= 0 else math.nan  # no score is not relevance
 
     return relevance
 

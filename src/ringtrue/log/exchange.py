@@ -47,7 +47,7 @@ class Imported:
     feedback: int = 0
     new_feedback: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Spans and actions that are no searches and no feedback, by their kind."""
+    """Spans and actions that are neither searches nor feedback, by their kind."""
     notes: tuple[str, ...] = ()
     """What was decided where files leave it open."""
 

@@ -171,7 +171,7 @@ def _documents(attributes: Mapping[str, Any], place: Place) -> list[tuple[str, f
         try:
             listed = json.loads(listed)
         except ValueError:
-            raise place.at("gen_ai.retrieval.documents").error("it is no JSON", "write a list of {id, score}") from None
+            raise place.at("gen_ai.retrieval.documents").error("it is not JSON", "write a list of {id, score}") from None
         attributes = _attributes({"retrieval": {"documents": [{"document": item} for item in listed]}}, place)
     elif any(name.startswith("gen_ai.retrieval.documents.") for name in attributes):
         attributes = {
@@ -240,7 +240,7 @@ def rows_in_ubi(
     actions: Mapping[str, EventType] = ACTIONS,
     skipped: dict[str, int] | None = None,
 ) -> Iterator[LoggedQuery | FeedbackEvent]:
-    """Yield a logged query or a feedback event for every line; ``skipped`` counts actions that are no feedback.
+    """Yield a logged query or a feedback event for every line; ``skipped`` counts actions that are not feedback.
 
     The same lines always give the same ids. Raises InputError with line and field.
     """

@@ -113,7 +113,7 @@ def _entropy(text: str) -> float:
 
 
 def _secretive(value: str) -> bool:
-    """True for a value that is no word: long and random, with letters and digits mixed."""
+    """True for a value that is not a word: long and random, with letters and digits mixed."""
     mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return len(value) >= 12 and mixed and _entropy(value) >= 3.0
 
@@ -134,7 +134,7 @@ def _worded(match: re.Match[str]) -> str:
         return match[0]  # already taken out, or nothing to take out
     assigned = any(sign in said for sign in ":=")
     if _PASSWORD.search(match["word"]) or match["word"].lower() == "pin":
-        # People choose short ones; after "is" or a blank only what is no plain word, lest "password reset" goes.
+        # People choose short ones; after "is" or a blank only what is not a plain word, lest "password reset" goes.
         bare = said.isspace() and _BARE.match(match.string, match.start()) is not None
         told = said.strip() == "is" or _mixed(value) or (bare and _chosen(value))
         hidden = assigned or (not value.isalpha() and len(value) >= 4 and told)
@@ -303,7 +303,7 @@ ERROR = "error: "
 DEPTH = 8
 """Lists and objects that may lie in each other; those that lie deeper are left out, not stored unread."""
 SWITCHES = frozenset(["on", "off", "control", "treatment"])
-"""What a flag says if it is no plain yes or no; it tells nothing about a question."""
+"""What a flag says if it is not a plain yes or no; it tells nothing about a question."""
 ID_NAMES = frozenset(["repeats", "opened_below", "linked_by", "retriever", "feature", "items", "action"])
 """Names in flags and metadata under which Ringtrue itself keeps ids and its own words."""
 _LABELS = ("mode", "mode_override", "token_pressure_level", "eval_category")

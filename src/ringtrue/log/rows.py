@@ -130,7 +130,7 @@ def _check(name: str, number: Any, place: Place = _PLACE) -> None:
 
 
 def _is_known(number: Any) -> bool:
-    """False for what is no finite number of JSON: nan and infinite. Raises TypeError for no number at all."""
+    """False for what is not a finite number of JSON: nan and infinite. Raises TypeError for no number at all."""
     try:
         return math.isfinite(number)
     except OverflowError:  # a whole number beyond any float
@@ -259,7 +259,7 @@ class Peeked:
 
     rows: list[Row]
     damaged: list[bytes]
-    """Lines among them that are no rows: cut by a disk, or of a version that knows more."""
+    """Lines among them that are not rows: cut by a disk, or of a version that knows more."""
     used: int
     """How many bytes all of it takes, for ``done``."""
 

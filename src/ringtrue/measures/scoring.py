@@ -117,7 +117,7 @@ def score(
 def parse_measures(measures: Iterable[str | Measure]) -> list[Measure]:
     """Return measures, each once; raises InputError for none, and SpecError for what is none."""
     if isinstance(measures, str | Measure) or not isinstance(measures, Iterable):
-        raise InputError(f"measures={measures!r} is no list; write it like ['nDCG@10', 'R@100']")
+        raise InputError(f"measures={measures!r} is not a list; write it like ['nDCG@10', 'R@100']")
     wanted = list(dict.fromkeys(one if isinstance(one, Measure) else Measure.parse(one) for one in measures))
     if not wanted:
         raise InputError("no measure is asked for; name at least one, like nDCG@10")
@@ -249,7 +249,7 @@ def as_run(answers: Answers) -> Run:
             return Run.from_rankings(rankings)
         for row in rankings:
             if not isinstance(row, tuple | list) or len(row) != 3:
-                raise InputError(f"{row!r:.60} is no row of a run; write (query, document, score)")
+                raise InputError(f"{row!r:.60} is not a row of a run; write (query, document, score)")
         return Run.of(rankings)
     raise InputError(f"a run cannot be a {type(answers).__name__}; pass a Run, {{query: {{document: score}}}} or rankings")
 

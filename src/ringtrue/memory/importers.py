@@ -87,7 +87,7 @@ def from_markdown(path: Path, text: str) -> Incoming:
         try:
             record["confidence"] = float(facts["confidence"])
         except (ValueError, TypeError):
-            guesses.append(f"confidence is {facts['confidence']!r:.60}, which is no number: left out")
+            guesses.append(f"confidence is {facts['confidence']!r:.60}, which is not a number: left out")
     guesses += _guesses(facts, front_matter(text)[1], str(path))
     return Incoming(str(path), record, guesses=tuple(guesses), made=frozenset(() if given else ("id",)), other_id=other_id)
 
@@ -266,7 +266,7 @@ def _from_lines(place: str, text: str, whole: ValueError) -> Iterator[Incoming]:
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     try:
         json.loads(lines[0][1])
-    except ValueError:  # its first line is no object either: one broken JSON file rather than many
+    except ValueError:  # its first line is not an object either: one broken JSON file rather than many
         yield Incoming(place, None, f"it is not JSON: {whole}")
         return
     for number, line in lines:

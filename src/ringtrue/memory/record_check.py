@@ -123,7 +123,7 @@ def _content(record: Mapping[str, Any], *, any_content: bool) -> list[str]:
     if not content or not any(content.values()):
         return ["content is empty; write what was learned" + (f" under {' or '.join(fields[:3])}" if fields else "")]
     return [
-        f"content.{name} is no field of a {category}; did you mean {nearest(name, fields)}?"
+        f"content.{name} is not a field of a {category}; did you mean {nearest(name, fields)}?"
         for name in content
         if fields and name not in fields and not any_content
     ]
@@ -154,7 +154,7 @@ def _references(record: Mapping[str, Any]) -> list[str]:
         return [f"links is {_shown(links)}; write an object such as {{'leads_to': ['another-id']}}"]
     for kind in links or {}:
         if kind not in LINKS:
-            found.append(f"links.{kind} is no kind of link; did you mean {nearest(kind, LINKS)}?")
+            found.append(f"links.{kind} is not a kind of link; did you mean {nearest(kind, LINKS)}?")
     for name, ids in references_of(record).items():
         if record.get("id") in ids:
             found.append(f"{name} names the memory itself; take it out")
@@ -162,7 +162,7 @@ def _references(record: Mapping[str, Any]) -> list[str]:
 
 
 def references_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the ids that a record names, by the field that names them; what is no id is left out."""
+    """Return the ids that a record names, by the field that names them; what is not an id is left out."""
     links = record.get("links")
     named: dict[str, Any] = {f"links.{kind}": ids for kind, ids in links.items()} if isinstance(links, Mapping) else {}
     named |= {kind: record[kind] for kind in LINKS if kind in record}

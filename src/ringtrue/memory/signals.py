@@ -41,7 +41,7 @@ ENOUGH = 10
 """Injections that must be judged before their share of wrong ones is held against the memory."""
 FALSE_INJECTS = 0.10
 QUIET = 50
-"""Prompts in a row without a single injection that are no chance."""
+"""Prompts in a row without a single injection that are not chance."""
 Event = Mapping[str, Any]
 
 

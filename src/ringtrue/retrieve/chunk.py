@@ -1,6 +1,6 @@
 """Long documents → passages that an encoder can read. A passage is a span of the text, so that it can be shown in its place.
 
-Spans come in order, begin and end with a character that is no space, together cover everything that is no space, and hold
+Spans come in order, begin and end with a character that is not a space, together cover everything that is not a space, and hold
 at most ``tokens`` tokens. Time grows with the length of the text, whatever stands in it.
 
 Tokens are counted without a model: every mark of punctuation is one, every six letters of a Latin word (or part of six) are

@@ -162,11 +162,11 @@ class DocumentStore:
     ) -> Ingested:
         """Add and change documents, batch by batch; what was interrupted is taken up by calling it again.
 
-        ``remove_missing`` removes documents that do not come. Raises InputError for what is no usable document or an id that
+        ``remove_missing`` removes documents that do not come. Raises InputError for what is not a usable document or an id that
         comes twice, and CannotDecide when another process is still writing after ``wait`` seconds.
         """
         if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
-            raise InputError(f"{documents!r:.60} is no list of documents; pass Document records")
+            raise InputError(f"{documents!r:.60} is not a list of documents; pass Document records")
         added = changed = unchanged = removed = 0
         seen: set[str] = set()
         source = iter(documents)
@@ -343,20 +343,20 @@ def document_hash(document: Document) -> bytes:
 def check_document(document: Any) -> None:
     """Raise InputError, naming the document and the part, for what could not be stored or indexed later."""
     if not isinstance(document, Document):
-        raise InputError(f"{document!r:.60} is no document; pass Document(doc_id, text, title, metadata, tags)")
+        raise InputError(f"{document!r:.60} is not a document; pass Document(doc_id, text, title, metadata, tags)")
     name = check_id(document.doc_id, "document id")
     if plain(name) != name:
         raise InputError(f"document id {name!r} cannot be stored; use an id without NUL or surrogates")
     for part in ("title", "text"):
         value = getattr(document, part)
         if not isinstance(value, str):
-            raise InputError(f"document '{name}': the {part} is {value!r:.40}, which is no text; write one, or ''")
+            raise InputError(f"document '{name}': the {part} is {value!r:.40}, which is not text; write one, or ''")
     tags = document.tags
     if not isinstance(tags, Sequence) or isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
         raise InputError(f"document '{name}': the tags are {tags!r:.40}; write a tuple of texts")
     try:
         if not isinstance(document.metadata, Mapping) or not all(isinstance(key, str) for key in document.metadata):
-            raise TypeError("it is no mapping with texts as names")
+            raise TypeError("it is not a mapping with texts as names")
         _json(dict(document.metadata))
     except (TypeError, ValueError, RecursionError) as problem:
         cure = "use texts, finite numbers and lists of them"

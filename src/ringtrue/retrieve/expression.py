@@ -318,7 +318,7 @@ def parts_of(source: Source) -> list[Expression]:
 
 @lru_cache(maxsize=1_000)
 def shorten(text: str | None) -> str:
-    """Return a retriever as somebody would write it, without defaults; what is no expression stays as it is.
+    """Return a retriever as somebody would write it, without defaults; what is not an expression stays as it is.
 
     >>> shorten(str(canonical("hybrid >> mmr(0.3)")))
     'hybrid >> mmr(weight=0.3)'

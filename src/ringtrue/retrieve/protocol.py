@@ -65,7 +65,7 @@ def finite_number(who: str, option: str, value: Any, *, low: float, high: float 
 def check_k(k: int) -> int:
     """Return ``k`` when it is a number of hits one can ask for; raises InputError."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k={k!r} is no number of hits; ask for 1 or more")
+        raise InputError(f"k={k!r} is not a number of hits; ask for 1 or more")
     return k
 
 
@@ -78,7 +78,7 @@ def scope_of(scope: Scope | None) -> dict[str, str]:
     if scope is None:
         return {}
     if not isinstance(scope, Mapping):
-        raise InputError(f"the scope {scope!r:.60} is no mapping; write it like {{'city': 'Bath'}}")
+        raise InputError(f"the scope {scope!r:.60} is not a mapping; write it like {{'city': 'Bath'}}")
     for name, value in scope.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float):
             raise InputError(f"the scope cannot have {name!r:.40}: {value!r:.40}; name one text or number for a field")

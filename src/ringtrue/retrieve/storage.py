@@ -61,9 +61,9 @@ def explained(file: Path) -> Iterator[None]:
             raise CannotDecide(f"{file}: another process holds it; try again when it is done") from problem
         if any(word in said for word in ("readonly", "unable to open", "full", "disk I/O")):
             raise InputError(f"{file}: cannot be used ({said}); check permissions and free space") from problem
-        raise InputError(f"{file}: is no collection ({said}); remove the folder and ingest again") from problem
+        raise InputError(f"{file}: is not a collection ({said}); remove the folder and ingest again") from problem
     except sqlite3.DatabaseError as problem:
-        raise InputError(f"{file}: is no collection ({problem}); remove the folder and ingest again") from problem
+        raise InputError(f"{file}: is not a collection ({problem}); remove the folder and ingest again") from problem
 
 
 @contextmanager

@@ -17,7 +17,7 @@ def plain(text: str) -> str:
     'a\\ufffdb c'
     """
     if not isinstance(text, str):
-        raise InputError(f"{text!r:.60} is no question; ask with a text")
+        raise InputError(f"{text!r:.60} is not a question; ask with a text")
     if not text.isascii():
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", " ")

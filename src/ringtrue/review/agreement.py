@@ -1,7 +1,7 @@
 """How far reviewers agree, whether that is enough for their grades to be published, and who is a rater at all.
 
-Who settles a dispute is written down with the pair and is no rater of it. The bound holds wherever a version is published: on
-the page, over REST and on the command line.
+Who settles a dispute is written down with the pair and is not a rater of it. The bound holds wherever a version is published:
+on the page, over REST and on the command line.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def implied(store: Store, *, project: str = DEFAULT_PROJECT, allowed: Callable[[
     """Return a row per question with the grades that feedback implies (sources implicit and validated).
 
     Where several searches asked the same, a pair's grade is the mean weighted by confidence, rounded, a half downwards: one
-    useful and one useless are no proof. What a person judged is left to the review queue. A judgment keeps its words, so this
+    useful and one useless are not proof. What a person judged is left to the review queue. A judgment keeps its words, so this
     does not hang on how much of the log is left.
     """
     logged = list(queries_of(store, project=project))
@@ -166,5 +166,5 @@ def _read(who: str, answer: Any) -> list[str]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise BadAnswer(f"{who} answered no JSON with queries; use a model that answers in JSON") from None
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise BadAnswer(f"{who} answered queries that are no list of texts; use a model that answers in JSON")
+        raise BadAnswer(f"{who} answered queries that are not a list of texts; use a model that answers in JSON")
     return found

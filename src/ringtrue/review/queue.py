@@ -182,7 +182,7 @@ class ReviewQueue:
         """
         reviewer = _named(reviewer)
         if isinstance(grade, bool) or grade not in GRADES:
-            raise InputError(f"'{grade}' is no grade; write 0, 1, 2 or 3")
+            raise InputError(f"'{grade}' is not a grade; write 0, 1, 2 or 3")
         item = self.find(key)
         if item.state in ("published", "rejected"):
             where = f" in {item.metadata.get('published_in')}" if item.state == "published" else ""
@@ -265,7 +265,7 @@ class ReviewQueue:
         ]
 
     def standing(self, *, adjudicator: str | None = None) -> Standing:
-        """Return backlog, reviewers, agreement and disputes; an adjudicator settles disputes and is no rater."""
+        """Return backlog, reviewers, agreement and disputes; an adjudicator settles disputes and is not a rater."""
         grades: dict[str, Counter[int]] = {}
         for row in self._ratings():
             grades.setdefault(rater_name(row.reviewer), Counter())[row.grade] += 1

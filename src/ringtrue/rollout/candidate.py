@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ringtrue.retrieve import Retriever
 
 START_SECONDS = 60.0
-"""A process may take so long to import and open what the candidate needs; it is no part of an answer's time."""
+"""A process may take so long to import and open what the candidate needs; it is not part of an answer's time."""
 LONGEST_ID = 1000
 LONGEST_ERROR = 300
 DEFAULT_MEMORY = 2 * 2**30 if sys.platform == "linux" else None
@@ -284,7 +284,7 @@ def serve(pipe: Connection, pickled: bytes, memory: int | None) -> None:
         candidate = pickle.loads(pickled)
         if isinstance(candidate, Described):
             candidate = candidate.opened
-        import ringtrue.retrieve.protocol  # noqa: F401  # imports are no part of the first answer's time, nor of its memory
+        import ringtrue.retrieve.protocol  # noqa: F401  # imports are not part of the first answer's time, nor of its memory
 
         _limit(memory)
     except BaseException as problem:

@@ -2,7 +2,7 @@
 
 The shadow of production beside itself (A/A) is the noise floor. What is missing of its sample counts too: queries that the
 candidate was to answer, and of which no row is stored. Under load the queue of a shadow is full just when searches are slow, so
-that what is missing is no random part.
+that what is missing is not a random part.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def missing_of(
     """Return what the audit trail says is missing of a feature's shadow, from a time on, by what became of it.
 
     ``dropped``: nobody was free and the queue was full, the candidate kept hanging, or there was no time left at the end;
-    ``unsaved``: the store did not take the row; ``unreadable``: production's answer is no list that could be compared. A living
+    ``unsaved``: the store did not take the row; ``unreadable``: production's answer is not a list that can be compared. A live
     shadow tells within minutes, one that is closed at once; one that was killed may have left some untold.
     """
     found: Counter[str] = Counter()

@@ -133,7 +133,7 @@ def feed_judged(
     """Hand the scores of both sides to a test, for every question that has been judged by now; return how many.
 
     Searches with the same words are one question, whichever of them was judged, and it is told once, with the first of its
-    stored rows: the same words again are no new evidence. Judgments of ``golden`` come first, as in ``grades_by_words``.
+    stored rows: the same words again are not new evidence. Judgments of ``golden`` come first, as in ``grades_by_words``.
     Judgments of live queries come after their answers, so this is run again from time to time. A test counts a question once,
     so running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
     """

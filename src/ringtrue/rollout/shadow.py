@@ -61,13 +61,13 @@ class ShadowCounts:
     """Those in the sample; the others were not to be answered again."""
     answered: int = 0
     failed: int = 0
-    """The candidate raised, or returned what is no answer."""
+    """The candidate raised, or returned what is not an answer."""
     gone: int = 0
     """The candidate hung, or its process died."""
     dropped: int = 0
     """Nobody was free and the queue was full, or shadowing was paused or closed."""
     unreadable: int = 0
-    """Production's answer is no list that could be compared; it was returned as it is."""
+    """Production's answer is not a list that could be compared; it was returned as it is."""
     waiting: int = 0
     """Not finished yet."""
     saved: int = 0
@@ -221,7 +221,7 @@ class Shadow:
         if os.getpid() != self._process:
             return False  # a forked child has neither the workers nor any right to the locks
         if self.source == "live" and traffic.current() != "user":
-            return False  # an evaluation of production is no live traffic
+            return False  # an evaluation of production is not live traffic
         if not self.in_sample(query_id):
             self._add(asked=1)
             return False

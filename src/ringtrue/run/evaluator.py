@@ -212,7 +212,7 @@ def _side(golden: GoldenSet, split: Split) -> GoldenSet:
 def _sampled(golden: GoldenSet, share: float) -> GoldenSet:
     """Return the set with a share of its queries, always the same ones."""
     if not 0 < share <= 1:
-        raise InputError(f"sample={share!r} is no share of the queries; write a number above 0, up to 1")
+        raise InputError(f"sample={share!r} is not a share of the queries; write a number above 0, up to 1")
     if share == 1:
         return golden
     order = sorted(golden.queries, key=lambda query: hashlib.sha256(query.query_id.encode("utf-8", "surrogatepass")).digest())

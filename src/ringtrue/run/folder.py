@@ -41,9 +41,9 @@ FILES = (
     "run.json", "run.parquet", "scores.jsonl", "queries.jsonl", "titles.json", "texts.json", "components.jsonl", "losses.jsonl",
 )  # fmt: skip
 UNPACKED = 2 << 30
-"""A packed run may hold so many bytes; what claims to hold more is no run."""
+"""A packed run may hold so many bytes; what claims to hold more is not a run."""
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
-"""What the zip module raises over bytes that are no zip, or no longer."""
+"""What the zip module raises over bytes that are not zip, or no longer."""
 
 
 def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
@@ -54,7 +54,7 @@ def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
     target = Path(folder)
     strangers = [item.name for item in target.iterdir() if item.name not in FILES] if target.is_dir() else []
     if strangers or (target.exists() and not target.is_dir()):
-        there = f"holds '{strangers[0]}', which is no part of a run" if strangers else "is a file"
+        there = f"holds '{strangers[0]}', which is not part of a run" if strangers else "is a file"
         raise InputError(f"{target}: {there}; name a new folder for the run")
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}-{secrets.token_hex(6)}")
@@ -130,7 +130,7 @@ def open_run(folder: Path | str) -> Evaluation:
     if not (place / "run.json").is_file():
         names = "" if place.exists() else ", ".join(_by_name())
         why = f"and no name of a run in {RUNS} ({names})" if names else "(it has no run.json)"
-        raise MissingInput(f"{folder}: is no run folder {why}; make one with `ringtrue eval --out {folder}`")
+        raise MissingInput(f"{folder}: is not a run folder {why}; make one with `ringtrue eval --out {folder}`")
     head = read_json(place / "run.json")
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         found = head.get("format", "none") if isinstance(head, dict) else "none"
@@ -156,7 +156,7 @@ def packed(evaluation: Evaluation) -> bytes:
 def unpacked(content: bytes, *, name: str) -> Evaluation:
     """Return the evaluation that ``packed`` made bytes of; ``name`` says in messages whose they are.
 
-    Only files of a run are taken out, under our own names for them. Raises InputError for bytes that are no run, or damaged.
+    Only files of a run are taken out, under our own names for them. Raises InputError for bytes that are not a whole run.
     """
     with tempfile.TemporaryDirectory(prefix="ringtrue-") as scratch:
         place = Path(scratch) / "run"

@@ -152,7 +152,7 @@ def mapping(pattern: str | IdOf | None) -> IdOf:
     try:
         compiled = re.compile(pattern)
     except re.error as problem:
-        raise InputError(f"{option} is no regular expression ({problem}); write it like '^mem:(.+)$'") from None
+        raise InputError(f"{option} is not a regular expression ({problem}); write it like '^mem:(.+)$'") from None
     if compiled.groups < 1:
         raise InputError(f"{option} has no group; put the judged id into brackets, like '^mem:(.+)$'")
 

@@ -58,7 +58,7 @@ class Subject:
 
     name: str
     text: str
-    """The expression with every default written out, or the name of what is no expression."""
+    """The expression with every default written out, or the name of what is not an expression."""
     retriever: Retriever
     config: Mapping[str, Any]
     fingerprint: str
@@ -102,7 +102,7 @@ def subject_of(
     """Return what is to be evaluated: an expression (over ``collection``), a retriever object or a plain function.
 
     ``version`` is the user's word for the state of a system that cannot be looked into; ``watched`` files are part of the
-    fingerprint. Raises SpecError or InputError for what is no retriever.
+    fingerprint. Raises SpecError or InputError for what is not a retriever.
     """
     seen = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(watched)}
     if isinstance(retriever, str | Expression | Pipeline | Mapping):

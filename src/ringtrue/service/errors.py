@@ -125,7 +125,7 @@ class Problem(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """The body of every answer that is no success."""
+    """The body of every answer that is not a success."""
 
     error: Problem
 
@@ -190,7 +190,7 @@ def _invalid(problem: RequestValidationError) -> Refused:
     place = ".".join(str(part) for part in first["loc"] if part not in ("(one)", "(many)")) or "body"
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", first["msg"])
-        return Refused(400, "invalid_json", f"the body is no JSON: {reason}; send one JSON value in UTF-8", field="body")
+        return Refused(400, "invalid_json", f"the body is not JSON: {reason}; send one JSON value in UTF-8", field="body")
     every = problem.errors()
     lacking = [str(one["loc"][-1]) for one in every if one["type"] == "missing" and one["loc"][0] == "query"]
     if lacking and first["type"] == "missing":

@@ -145,7 +145,7 @@ class Idempotency:
 
 
 def _write_down(store: Store, fresh: Reply, seen: _Seen) -> None:
-    # A text that is no UTF-8 is no answer of ours: reports and the like are not written, and not kept.
+    # A text that is not UTF-8 is not an answer of ours: reports and the like are not written, and not kept.
     if 200 <= seen.status < 500 and seen.status not in NOT_KEPT:
         headers = {name.decode(): value.decode("latin-1") for name, value in seen.headers if name in KEPT_HEADERS}
         kept = {"headers": headers, "body": seen.body.decode("utf-8", "replace")}

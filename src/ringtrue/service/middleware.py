@@ -180,7 +180,7 @@ class Bodies:
         """Return how a body is encoded; raises Refused for one that is too large or cannot be read."""
         announced = headers.get("content-length", "0")
         if not announced.isascii() or not announced.isdigit():
-            raise Refused(400, "bad_request", "content-length is no number")
+            raise Refused(400, "bad_request", "content-length is not a number")
         self._check_size(int(announced))
         encoding = headers.get("content-encoding", "identity").lower()
         if encoding not in ("gzip", "identity"):
@@ -229,9 +229,9 @@ class Bodies:
                 self._check_size(len(found))
                 await asyncio.sleep(0)  # others are answered in between
         except zlib.error:
-            raise Refused(400, "bad_request", "the body is no gzip stream, although content-encoding says so") from None
+            raise Refused(400, "bad_request", "the body is not a gzip stream, although content-encoding says so") from None
         if not machine.eof or machine.unused_data:
-            raise Refused(400, "bad_request", "the body is no whole gzip stream, or something follows it; send one stream")
+            raise Refused(400, "bad_request", "the body is not a whole gzip stream, or something follows it; send one stream")
         return _bounded(bytes(found))
 
 

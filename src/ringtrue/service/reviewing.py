@@ -2,7 +2,7 @@
 
 On the page, only the reviewer who holds a pair may judge it. After the reservation has ended they get it again, unless somebody
 else has taken it or it has all the grades it needs. Agreement and disputes are over pairs that have all their grades;
-before that nobody sees a grade of others. Who settles a dispute is written down with the pair, and is no rater of it.
+before that nobody sees a grade of others. Who settles a dispute is written down with the pair, and is not a rater of it.
 """
 
 from __future__ import annotations

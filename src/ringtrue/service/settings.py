@@ -80,7 +80,7 @@ class Settings:
             raise InputError("host is empty; write 127.0.0.1, or 0.0.0.0 to listen everywhere")
         if not 0 <= self.port <= 65_535:
             raise InputError(f"port {self.port} does not exist; write a number from 1 to 65535, or 0 for any that is free")
-        _ = self.trusted  # raises for what is no address
+        _ = self.trusted  # raises for what is not an address
         for name in (self.prefix, *self.gauges, *self.gauges.values()):
             if not METRIC_NAME.fullmatch(name):
                 raise InputError(f"'{name}' cannot be a metric's name; use letters, digits and _, and no digit in front")

@@ -269,7 +269,7 @@ def _studentised(
     seen, near = mean / (unit * spread), TIED / spread
     above, below = (ratios >= seen - near).sum(axis=0), (ratios <= seen + near).sum(axis=0)
     p = np.minimum(1.0, 2 * (np.minimum(above, below) + 1) / (resamples + 1))
-    # The p counts the sample itself as one resample; so do the ends, lest the two disagree. 0.05 is no binary number: rounded.
+    # The p counts the sample itself as one resample; so do the ends, or the two would disagree. 0.05 is not exact: rounded.
     outside = np.floor(np.round((resamples + 1) * alpha / 2, 9)).astype(np.int64)
     column = np.arange(width)
     low, high = ratios[resamples - outside, column], ratios[outside - 1, column]

@@ -330,7 +330,7 @@ _SQLITE = {
     "disk i/o error": (Unreachable, "cannot be read or written (disk I/O error); check the disk and its free space"),
     "attempt to write a readonly database": (Unusable, "is read-only; check the permissions of the file and its folder"),
     "unable to open database file": (Unusable, "cannot be opened; check that its folder exists and may be written"),
-    "file is not a database": (Unusable, "is no SQLite database; name another file"),
+    "file is not a database": (Unusable, "is not an SQLite database; name another file"),
     "database disk image is malformed": (Unusable, "is damaged; restore a backup: ringtrue store restore FILE"),
 }
 _ACCESS = ("28000", "28P01")

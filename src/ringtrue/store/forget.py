@@ -300,7 +300,7 @@ def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[st
 
 
 def _tells_of(text: str | bytes | None, found: _Words, traces: _Traces) -> bool:
-    """True if a job or a reply tells of the user; one that is no JSON does not."""
+    """True if a job or a reply tells of the user; one that is not JSON does not."""
     try:
         return _tells(json.loads(text or "null"), found, traces)
     except ValueError:

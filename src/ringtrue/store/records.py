@@ -31,7 +31,7 @@ _AS_KEPT = re.compile(r"....-..-..T........\.......Z").fullmatch
 def timestamp(moment: datetime | str) -> str:
     """Return a moment as the store keeps it: UTC, six digits of the second, ``Z``. One without a zone is UTC.
 
-    Raises InputError for a text that is no ISO 8601 time, and for one that UTC has no year for.
+    Raises InputError for a text that is not an ISO 8601 time, and for one that UTC has no year for.
 
     >>> timestamp("2026-03-01T12:00:00+02:00")
     '2026-03-01T10:00:00.000000Z'

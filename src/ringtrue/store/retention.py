@@ -127,7 +127,7 @@ def _query(file: Path, line: str) -> LoggedQuery:
         found["stages"] = tuple(StageLogged(**stage) for stage in found["stages"])
         return LoggedQuery(**found)
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise InputError(f"{file}: {line[:60]!r} is no archived search; restore the file from a copy") from problem
+        raise InputError(f"{file}: {line[:60]!r} is not an archived search; restore the file from a copy") from problem
 
 
 BATCH = 20_000
@@ -176,11 +176,11 @@ class Retention:
             if name not in _KEPT:
                 raise InputError(f"{place}: there is no '{name}'; did you mean {nearest(name, [*_KEPT, 'projects'])}?")
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 100_000:
-                raise InputError(f"{place}: {name} = {value!r} is no number of days; write a number from 0 on")
+                raise InputError(f"{place}: {name} = {value!r} is not a number of days; write a number from 0 on")
         found = cls(**own)
         projects = settings.get("projects", {})
         if not isinstance(projects, Mapping) or not all(isinstance(value, Mapping) for value in projects.values()):
-            raise InputError(f"{place}: projects is no table of tables; write [store.retention.projects.NAME]")
+            raise InputError(f"{place}: projects is not a table of tables; write [store.retention.projects.NAME]")
         named = {name: cls.of({**own, **value}, place=f"{place}.projects.{name}") for name, value in projects.items()}
         return replace(found, projects=named)
 

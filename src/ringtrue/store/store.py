@@ -105,14 +105,14 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
 
     @staticmethod
     def is_portable(path: str | Path) -> bool:
-        """Return whether a backup is of the portable kind; raises MissingInput or InputError for what is no backup at all."""
+        """Return whether a backup is of the portable kind; raises MissingInput or InputError if it is not a backup."""
         file = Path(path)
         if not file.is_file():
             raise MissingInput(f"{file}: there is no backup here; name a file that ringtrue store backup has written")
         with file.open("rb") as opened:
             start = opened.read(16)
         if not start.startswith((b"SQLite format 3", b"\x1f\x8b")):
-            raise InputError(f"{file}: is no backup; name a file that ringtrue store backup has written")
+            raise InputError(f"{file}: is not a backup; name a file that ringtrue store backup has written")
         return start.startswith(b"\x1f\x8b")
 
     def copy_from(self, source: Base, *, replace: bool = False) -> dict[str, int]:
@@ -226,7 +226,7 @@ def _tables_in(file: Path) -> Iterator[tuple[Table, Sequence[str], Iterator[Valu
     lines = _values(file)
     _, head = next(lines, ("", None))
     if not isinstance(head, dict) or head.get("ringtrue store") != FORMAT:
-        raise InputError(f"{file}: is no backup of a store; name a file that ringtrue store backup has written")
+        raise InputError(f"{file}: is not a backup of a store; name a file that ringtrue store backup has written")
     if head.get("schema") != schema.HEAD:
         raise InputError(
             f"{file}: has schema {head.get('schema')}, this Ringtrue writes {schema.HEAD}; restore it with the Ringtrue that "
@@ -267,4 +267,4 @@ def _values(file: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _changed(file: Path) -> InputError:
-    return InputError(f"{file}: is no whole backup, or was changed; take another")
+    return InputError(f"{file}: is not a whole backup, or was changed; take another")

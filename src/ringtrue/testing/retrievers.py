@@ -137,7 +137,7 @@ class ConnectorSuite(RetrieverSuite):
 
     @abstractmethod
     def malformed(self) -> Any:
-        """Return a connector whose system answers something that is no list of hits."""
+        """Return a connector whose system answers something that is not a list of hits."""
 
     @abstractmethod
     def twice(self) -> Any:

@@ -113,7 +113,7 @@ def baseline_from(record: Any, *, name: str) -> Baseline:
     """Return the baseline in a JSON object, as ``read_baseline`` does for a file; ``name`` says in messages where it was."""
     place = Place(name)
     if not isinstance(record, dict):
-        raise place.error("is no baseline: it holds no JSON object", AGAIN)
+        raise place.error("is not a baseline: it holds no JSON object", AGAIN)
     if "format" not in record:
         return _plain(record, place)
     if record["format"] != FORMAT:
@@ -142,7 +142,7 @@ def check_version(version: str, place: str) -> None:
     except InputError:
         plain = False
     if not plain:
-        raise InputError(f"{place} '{version}' is no version of a baseline; write major.minor.patch, like 1.2.0")
+        raise InputError(f"{place} '{version}' is not a version of a baseline; write major.minor.patch, like 1.2.0")
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,7 +174,7 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
 
     def row(value: Any, here: Place) -> dict[str, float]:
         if not isinstance(value, dict):
-            raise here.error(f"{value!r:.60} is no table of measures", AGAIN)
+            raise here.error(f"{value!r:.60} is not a table of measures", AGAIN)
         for name in value:
             if name not in metrics:
                 raise here.error(f"'{name}' is none of the measures in metrics", AGAIN)
@@ -182,7 +182,7 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
 
     def documents(value: Any, here: Place) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise here.error(f"{value!r:.60} is no list of documents", AGAIN)
+            raise here.error(f"{value!r:.60} is not a list of documents", AGAIN)
         return tuple(value)
 
     def times(value: Any, here: Place) -> tuple[float, ...]:
@@ -209,11 +209,11 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
 def _plain(record: dict[str, Any], place: Place) -> Baseline:
     """Return a file of means alone, as other tools write it."""
     if "metrics" not in record:
-        raise place.error("is no baseline: it has neither 'format' nor 'metrics'", AGAIN)
+        raise place.error("is not a baseline: it has neither 'format' nor 'metrics'", AGAIN)
     given = field_of(record, "metrics", dict, place)
     latency = given.get("latency", {})
     if not isinstance(latency, dict):
-        raise place.at("metrics").at("latency").error(f"{latency!r:.60} is no table", 'write it like {"p95": 420}')
+        raise place.at("metrics").at("latency").error(f"{latency!r:.60} is not a table", 'write it like {"p95": 420}')
     told = {name: value for name, value in record.items() if name not in ("version", "recorded_at", "metrics")}
     names = {"chunking_strategy": "chunking", "reranking_model": "reranker"}
     return Baseline(
@@ -272,12 +272,12 @@ def _number(value: Any, place: Place) -> float:
     if value is None:
         return math.nan
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise place.error(f"{value!r:.60} is no number", AGAIN)
+        raise place.error(f"{value!r:.60} is not a number", AGAIN)
     return float(value)
 
 
 def _milliseconds(value: Any, place: Place) -> float:
     number = _number(value, place)
     if not number >= 0:
-        raise place.error(f"{value!r:.60} is no number of milliseconds", AGAIN)
+        raise place.error(f"{value!r:.60} is not a number of milliseconds", AGAIN)
     return number

@@ -100,7 +100,7 @@ def no_baseline_checks(evaluation: Evaluation, policy: Policy, *, failed: bool) 
 def undefined_checks(evaluation: Evaluation, baseline: Baseline, policy: Policy) -> Iterator[Check]:
     """Yield an undecided check for every gated measure that lost its value for queries: their mean is over easier ones now.
 
-    A share of an empty answer, for one, is no number; a search that falls silent would seem to get better.
+    A share of an empty answer, for one, is not a number; a search that falls silent would seem to get better.
     """
     for name in policy.measures:
         if name not in baseline.metrics or name not in evaluation.metrics:

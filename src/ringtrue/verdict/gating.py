@@ -152,7 +152,7 @@ def has_moved(moves: Iterable[BaselineMovement]) -> bool:
 def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> tuple[str, ...]:
     """Return what speaks against taking a run as the new standard, a sentence each; nothing if it is at least as good.
 
-    A floor that the run misses is no objection by itself: a search that is still weak, but better than it was, is progress.
+    A floor that the run misses is not an objection by itself: a search that is still weak, but better than it was, is progress.
     """
     found = []
     failed = evaluation.failures

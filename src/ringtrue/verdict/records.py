@@ -91,14 +91,14 @@ class Policy:
         settle("latency", _table(self.latency, "latency", _percentile, _milliseconds))
         settle("slices", _table(self.slices, "slices", lambda name, _: "=".join(split_slice(name)), _floors))
         if isinstance(self.drop_measures, str) or not isinstance(self.drop_measures, Iterable):
-            raise InputError(f"drop_measures = {self.drop_measures!r} is no list; write it like ['R@5', 'nDCG@5']")
+            raise InputError(f"drop_measures = {self.drop_measures!r} is not a list; write it like ['R@5', 'nDCG@5']")
         names = (_measure(name, "drop_measures") for name in self.drop_measures)
         settle("drop_measures", tuple(dict.fromkeys(names)))
         if self.mode not in get_args(Mode):
             raise InputError(f"mode = {self.mode!r} is not known; write {nearest(str(self.mode), get_args(Mode))}")
         for name in self.drop_measures if self.mode == "statistical" else ():
             if Measure.parse(name).definition.average != "mean":
-                raise InputError(f"drop_measures: {name} is no mean over queries and cannot be tested; leave it out")
+                raise InputError(f"drop_measures: {name} is not a mean over queries and cannot be tested; leave it out")
         for name, (holds, says) in _RANGES.items():
             settle(name, _number(getattr(self, name), name, infinite=name == "latency_increase"))
             if not holds(getattr(self, name)):
@@ -106,7 +106,7 @@ class Policy:
         for name, usual in (("slice_minimum", 20), ("minimum_queries", 5)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(f"{name} = {value!r} is no number of queries; write a whole one such as {usual}")
+                raise InputError(f"{name} = {value!r} is not a number of queries; write a whole one such as {usual}")
         for name in ("slice_drop", "same_corpus", "require_baseline"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} = {getattr(self, name)!r} is neither true nor false; write one of the two")
@@ -121,7 +121,7 @@ class Policy:
     def of(cls, settings: Mapping[str, Any], *, place: object = "gate") -> Policy:
         """Return the policy in a ``[gate]`` section; what it leaves out keeps its default, a table replaces the default one.
 
-        Names that are no part of a policy are left to the command whose options they are.
+        Names that are not part of a policy are left to the command whose options they are.
 
         >>> Policy.of({"mode": "statistical", "floors": {}}).floors
         mappingproxy({})
@@ -172,7 +172,7 @@ def split_slice(name: str) -> tuple[str, str]:
     """
     label, equals, value = name.partition("=")
     if not (equals and label.strip() and value.strip()):
-        raise InputError(f"'{name}' is no slice; write field=value, like query_type=factual")
+        raise InputError(f"'{name}' is not a slice; write field=value, like query_type=factual")
     return label.strip(), value.strip()
 
 
@@ -180,7 +180,7 @@ def _table(
     given: Any, place: str, name_of: Callable[[str, str], str], value_of: Callable[[Any, str], Any]
 ) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise InputError(f"{place} = {given!r:.60} is no table; write [gate.{place}] with one line for each entry")
+        raise InputError(f"{place} = {given!r:.60} is not a table; write [gate.{place}] with one line for each entry")
     read: dict[str, Any] = {}
     for key, value in given.items():
         name = name_of(str(key), place)
@@ -213,7 +213,7 @@ def _percentile(name: str, place: str) -> str:
 
 def _number(value: Any, place: str, *, infinite: bool = False) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or (math.isinf(value) > infinite):
-        raise InputError(f"{place} = {value!r} is no number; write one such as 0.05")
+        raise InputError(f"{place} = {value!r} is not a number; write one such as 0.05")
     return value if isinstance(value, float) else float(value)
 
 

@@ -124,7 +124,7 @@ def test_names_of_times_that_would_touch_or_repeat_are_left_out(apart: timedelta
 
 
 def test_values_on_different_versions_of_a_set_are_not_joined() -> None:
-    """A change of the questions is no change of the search."""
+    """A change of the questions is not a change of the search."""
     kinds = ["hotel-v1.0.0", "hotel-v1.0.0", "hotel-v2.0.0", "hotel-v2.0.0"]
     points = [Point(START + DAY * day, 0.5, 0.4, 0.6, kind=kind) for day, kind in enumerate(kinds)]
     picture = charts.trend(points, label="x")

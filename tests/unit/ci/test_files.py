@@ -190,7 +190,7 @@ def test_a_bare_source_is_a_folder_or_wheel_here_and_no_package_of_the_index(tmp
             ["sh", "-e", "-c", INSTALL], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == code
-        assert ("RINGTRUE_SOURCE=vendors is no folder or wheel here" in done.stderr) is bool(code)
+        assert ("RINGTRUE_SOURCE=vendors is not a folder or wheel here" in done.stderr) is bool(code)
     assert (tmp_path / "asked").read_text() == "./vendor\n"
 
 

@@ -218,7 +218,7 @@ def test_no_route_is_without_a_method(driven: Drive) -> None:
     reached = set()
     for method, path in driven.requests - {("get", "/v1/openapi.json")}:
         fitting = [name for name, shape in known.items() if name[0] == method and shape.fullmatch(path)]
-        assert fitting, f"the client asks {method} {path}, which is no route"
+        assert fitting, f"the client asks {method} {path}, which is not a route"
         reached.add(fitting[0])
     assert known.keys() - reached == set(WITHOUT)
 

@@ -129,7 +129,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda row: row.update(results={"mrr": "high"}), r"experiments\[0\]\.results\.mrr.*'high' is no number"),
+        (lambda row: row.update(results={"mrr": "high"}), r"experiments\[0\]\.results\.mrr.*'high' is not a number"),
         (lambda row: row.update(id=" "), r"experiments\[0\]\.id.*blank"),
         (lambda row: row.pop("date"), r"'date' is missing"),
         (lambda row: row.update(config_changes=[1]), "config_changes"),

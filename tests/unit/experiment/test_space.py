@@ -36,9 +36,9 @@ def test_a_parameter_is_a_list_or_a_range(text, grid) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("k", "is no parameter"),
-        ("2k=1,2", "is no parameter"),
-        ("k=", "is no parameter"),
+        ("k", "is not a parameter"),
+        ("2k=1,2", "is not a parameter"),
+        ("k=", "is not a parameter"),
         ("k=1,,2", "empty value"),
         ("k=1,1", "twice"),
         ("k=(1,2", "open"),

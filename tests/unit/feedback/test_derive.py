@@ -42,7 +42,7 @@ def test_shown_and_never_opened_is_unknown_and_no_judgment() -> None:
     found = derive([search("q1")], [event("click", "b"), event("scroll_past", "a", query_id="q1")])
     assert {one.item_id for one in found.judgments} == {"b"}
     assert found.unknown == (("q1", "a"), ("q1", "c"), ("q1", "d"), ("q1", "e"))
-    assert found.left == {"scroll_past is no judgment": 1}
+    assert found.left == {"scroll_past is not a judgment": 1}
 
 
 def test_every_derived_judgment_carries_source_and_confidence() -> None:
@@ -111,7 +111,7 @@ def test_a_session_has_one_vote_its_last_and_a_tie_stays_unknown() -> None:
         (event("click", "b", minutes=99), "no search in the window showed the item"),
         (event("click", "z", query_id="q1"), "its search did not show the item"),
         (event("click", "b", query_id="q9"), "its search is not among these"),
-        (event("re_search", None, query_id="q1"), "re_search is no judgment"),
+        (event("re_search", None, query_id="q1"), "re_search is not a judgment"),
         (event("dwell", "b", metadata={"seconds": 29}), "dwell under 30 s"),
         (event("dwell", "b"), "dwell under 30 s"),
         (event("reference", "b", metadata={"shared": True}), "reference to a text that several items have"),

@@ -79,7 +79,7 @@ def test_at_most_eight_an_item() -> None:
         ({"picked": selection("c", rank=3)}, "rank 3 already"),
         ({"picked": selection("a", rank=1)}, "rank 1 already"),
         ({"picked": selection("z", rank=-1)}, "no search showed"),
-        ({"picked": selection(kind="scroll_past")}, "scroll_past is no selection"),
+        ({"picked": selection(kind="scroll_past")}, "scroll_past is not a selection"),
         ({"created": at(days=-2.9)}, "younger than 72 hours"),
         ({"created": None}, "age of the item is unknown"),
         ({"text": "what is it"}, "no word of the query"),

@@ -48,7 +48,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     "field spelled nearly right": ("a.json", query(query_text=..., querytext="ask"), ["'querytext'", "'query_text'"]),
     "wrong type of text": ("a.json", query(query_text=7), ["queries[0].query_text", "7", "text"]),
     "wrong type of list": ("a.json", dataset(queries={"q": 1}, entities=[]), ["'queries'", "write a list"]),
-    "query is no object": ("a.json", dataset(queries=["q1"]), ["queries[0]", "'q1'", "named fields"]),
+    "query is not an object": ("a.json", dataset(queries=["q1"]), ["queries[0]", "'q1'", "named fields"]),
     "grade in words": (
         "a.json",
         query(expected_results={"relevance_labels": {"e1": "high"}}),
@@ -113,7 +113,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         [":5", "grade", "'good'", "0, 1, 2 or 3"],
     ),
     "YAML wrong key": ("a.yaml", YAML.replace("grade:", "grde:"), [":5", "'grde'", "'grade'"]),
-    "YAML judgment is no object": (
+    "YAML judgment is not an object": (
         "a.yaml",
         YAML.replace("{doc_id: d1, grade: 3}", "[d1]"),
         ["relevant_docs[0]", "['d1']"],

@@ -101,9 +101,9 @@ def test_citations_are_read_from_csv_and_json_lines(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("doc_id,cited_at\na,soon\n", "cited.csv:2: field 'cited_at': 'soon' is no time"),
+        ("doc_id,cited_at\na,soon\n", "cited.csv:2: field 'cited_at': 'soon' is not a time"),
         ("doc_id,cited_at\n,2026-01-01\n", "cited.csv:2: the column 'doc_id' is missing or empty"),
-        ("doc_id,cited_on\na,2026-01-01\n", "'cited_on' is no column of citations; write 'cited_by' or 'cited_at'"),
+        ("doc_id,cited_on\na,2026-01-01\n", "'cited_on' is not a column of citations; write 'cited_by' or 'cited_at'"),
     ],
 )
 def test_a_wrong_row_is_named_with_its_place(tmp_path, content, says) -> None:

@@ -110,7 +110,7 @@ def test_g7d_a_rerun_is_idempotent_and_the_set_stays_provisional() -> None:
     assert not [p for p in validate(first.golden).problems if p.rule == "not-copied"]
 
 
-@pytest.mark.parametrize(("options", "says"), [({"count": 0}, "ask for 1 or more"), ({"limit": 40}, "no share")])
+@pytest.mark.parametrize(("options", "says"), [({"count": 0}, "ask for 1 or more"), ({"limit": 40}, "not a share")])
 def test_impossible_options_are_refused(options, says) -> None:
     with pytest.raises(InputError, match=says):
         generate(DOCUMENTS, OfflineGenerator(DOCUMENTS), **options)

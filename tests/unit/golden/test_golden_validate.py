@@ -279,7 +279,7 @@ def test_retired_memory_is_never_the_right_answer(sound: Sound) -> None:
 def test_chain_names_known_memories(sound: Sound) -> None:
     golden = sound(profile="memory")
     queries = (replace(golden.queries[0], metadata={"chain": ["d0", "dx"]}), *golden.queries[1:])
-    assert found(replace(golden, queries=queries), "visible-memories") == ["q0: the chain names 'dx', which is no memory"]
+    assert found(replace(golden, queries=queries), "visible-memories") == ["q0: the chain names 'dx', which is not a memory"]
 
 
 def test_trap_8_figures_of_nothing_are_unknown_not_zero() -> None:

@@ -220,8 +220,8 @@ def test_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice() 
             archive.writestr(info, "/etc/passwd")
         return content.getvalue()
 
-    check_refused(with_entry("external_attr", 0o120777 << 16), "zip", "'queries.jsonl' is no file but a link or a device")
-    check_refused(with_entry("external_attr", 0o020666 << 16), "zip", "is no file but a link")
+    check_refused(with_entry("external_attr", 0o120777 << 16), "zip", "'queries.jsonl' is not a file but a link or a device")
+    check_refused(with_entry("external_attr", 0o020666 << 16), "zip", "is not a file but a link")
     check_refused(zipped(dict(BEIR), zipfile.ZIP_BZIP2), "zip", "another way than deflate")
     check_refused(zipped(dict(BEIR), zipfile.ZIP_LZMA), "zip", "another way than deflate")
     locked = bytearray(zipped({"queries.jsonl": QUERIES}))
@@ -245,8 +245,8 @@ def test_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> None:
     check_refused(zipped({**BEIR, "inn/queries.jsonl": QUERIES + "{"}), "zip", "their.file/queries.jsonl:2")
     check_refused(zipped({**BEIR, "inn/qrels/test.tsv": QRELS + "q1\tx\ty\n"}), "zip", "their.file/qrels/test.tsv:3")
     check_refused(zipped({**BEIR, "inn/golden.json": "[]"}), "zip", "their.file/golden.json")
-    check_refused(b"PK\x03\x04 and so on", "zip", "is no zip that can be read")
-    check_refused(zipped(dict(BEIR))[:-9], "zip", "is no zip that can be read")
+    check_refused(b"PK\x03\x04 and so on", "zip", "is not a zip that can be read")
+    check_refused(zipped(dict(BEIR))[:-9], "zip", "is not a zip that can be read")
 
 
 @pytest.mark.parametrize(
@@ -378,9 +378,9 @@ BOMBS: dict[str, Callable[[], tuple[bytes, str, str]]] = {
     "a zip that denies its size": lambda: (
         lie(zipped({"corpus.jsonl": bytes(90_000_000)}), 10),
         "zip",
-        "is no zip that can be read",
+        "is not a zip that can be read",
     ),
-    "a zip that points far away": lambda: (far_away(zipped({"corpus.jsonl": CORPUS})), "zip", "is no zip that can be read"),
+    "a zip that points far away": lambda: (far_away(zipped({"corpus.jsonl": CORPUS})), "zip", "is not a zip that can be read"),
     "a zip that brags": lambda: (lie(zipped({"corpus.jsonl": b"x"}), 4_000_000_000), "zip", ""),
     "a header of millions of columns": lambda: (
         zipped({"queries.jsonl": QUERIES, "qrels/test.tsv": b"query-id\tcorpus-id\tscore" + b"\ta" * 5_000_000}),

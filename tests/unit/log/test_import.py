@@ -192,7 +192,7 @@ def test_the_time_of_a_ubi_dwell_counts_as_seconds_and_that_of_a_click_does_not(
         ("dwell", "7", (("seconds", 12),)),
     ]  # fmt: skip
     found = derive_judgments(store.queries(), store.feedback(), now="2026-03-02T00:00:00Z")
-    assert {one.item_id for one in found.judgments if one.relevance >= 2} == {"12", "3"}  # 12 s are no satisfied visit
+    assert {one.item_id for one in found.judgments if one.relevance >= 2} == {"12", "3"}  # 12 s are not a satisfied visit
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_a_2_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
         "b": ("it names no category: taken for a decision",),
         "c": ("it names no category: taken for a runbook by its numbered steps",),
         "d": (
-            "confidence is 'much', which is no number: left out",
+            "confidence is 'much', which is not a number: left out",
             "importance_tier is 'hihg', which is none of ours: taken for normal",
         ),
     }
@@ -218,7 +218,7 @@ def test_a_2_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
         ('---\ntags:\n- a\n- "b\n---\nbody', "line 4 opens a quotation"),
         ("---\nmetadata:\n  type: [a\n---\nbody", "line 3 opens a list"),
         ("---\ndescription:\n  title: x\n---\nbody", "line 2 has facts below 'description', which takes a text; write"),
-        ("---\ntitle Broken\n---\nbody", "line 2 is no 'name: value'"),
+        ("---\ntitle Broken\n---\nbody", "line 2 is not a 'name: value'"),
         ("---\ntitle: Broken\nbody", "line 1 opens front matter that is never closed; add a line '---'"),
     ],
 )

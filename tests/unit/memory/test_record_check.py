@@ -33,7 +33,7 @@ def test_a_good_record_has_no_problem() -> None:
         ({"tags": "auth"}, "tags is 'auth'; write a list of texts"),
         ({"content": "text"}, "content is 'text'"),
         ({"content": {}}, "content is empty"),
-        ({"content": {"rule": "x"}}, "content.rule is no field of a decision"),
+        ({"content": {"rule": "x"}}, "content.rule is not a field of a decision"),
         ({"created_at": ""}, "created_at is missing"),
         ({"created_at": "yesterday"}, "created_at is 'yesterday'"),
         ({"updated_at": "2025-01-01"}, "updated_at is before created_at"),

@@ -126,7 +126,7 @@ def test_a_7_ten_tools_with_strict_inputs_described_outputs_and_one_line_descrip
         ("memory_load", {"path": "decision/none.json"}, "there is no memory at 'decision/none.json'"),
         ("memory_save", {"category": "note", "title": "T", "content": {}}, "category is 'note'; it should be 'decision'"),
         ("memory_save", {"category": "decision", "title": "T", "content": {}}, "content is empty"),
-        ("memory_save", {"category": "decision", "title": "T", "content": {"rule": "x"}}, "content.rule is no field"),
+        ("memory_save", {"category": "decision", "title": "T", "content": {"rule": "x"}}, "content.rule is not a field"),
         ("memory_save", {"category": "decision", "title": "T" * 121, "content": {"decision": "x"}}, "at most 120 characters"),
         ("memory_save", {"category": "decision", "title": "T", "content": {"decision": "x"}, "id": "No Kebab"}, "kebab"),
         (

@@ -258,10 +258,10 @@ def test_a_torn_file_is_named(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "model")
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(InputError, match=r"model\.safetensors: is no safetensors file .*; download it again"):
+    with pytest.raises(InputError, match=r"model\.safetensors: is not a safetensors file .*; download it again"):
         build_from(folder)
     (folder / "config.json").unlink()
-    with pytest.raises(InputError, match=r"config\.json: is no configuration"):
+    with pytest.raises(InputError, match=r"config\.json: is not a configuration"):
         build_from(folder)
 
 

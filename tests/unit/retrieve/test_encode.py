@@ -338,7 +338,7 @@ def test_a_folder_without_its_parts_says_which(tmp_path: Path) -> None:
         Model(tmp_path).encode(["pool"])
     folder = tiny_bert(tmp_path / "m")
     (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="is no tokenizer"):
+    with pytest.raises(InputError, match="is not a tokenizer"):
         Model(folder).encode(["pool"])
     (folder / "tokenizer.json").unlink()
     with pytest.raises(MissingInput, match="the model has no tokenizer"):

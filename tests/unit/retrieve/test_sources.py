@@ -314,7 +314,7 @@ def test_folders_are_read_in_the_order_of_names_and_nothing_is_left_out_in_silen
         "gone.txt": "cannot be read (No such file or directory)",
         "page.html": "there is no visible text in it",
         "photo.png": "the ending '.png' is not known",
-        "pipe.txt": "is no regular file",
+        "pipe.txt": "is not a regular file",
         "same.txt": f"is read as {tmp_path / 'c.txt'}",
     }
     assert str(reported[0]).startswith(str(tmp_path))

@@ -202,7 +202,7 @@ def test_no_model_and_a_wrong_model_are_refused_with_the_cure(tmp_path: Path) ->
     with pytest.raises(MissingInput, match="there is no model '/no/such'"):
         Splade(made, model="/no/such")
     for head in (None, "classifier"):
-        with pytest.raises(InputError, match="is no learned sparse encoder; name one"):
+        with pytest.raises(InputError, match="is not a learned sparse encoder; name one"):
             Splade(made, model=tiny_bert(tmp_path / str(head), head)).search("pool")
 
 

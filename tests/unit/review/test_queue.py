@@ -445,7 +445,7 @@ class TestAgreement:
         assert queue.gate(golden(), rule="adjudicated", adjudicator="ben").passed is False
         queue.judge(key_of("q0", "d"), 3, reviewer="chair", now=NOW)
         apart = queue.gate(golden(), rule="adjudicated", adjudicator="chair").found
-        assert (apart.name, apart.raters) == ("Cohen's kappa", 2), "the third one settles and is no rater"
+        assert (apart.name, apart.raters) == ("Cohen's kappa", 2), "the third one settles and is not a rater"
 
     def test_who_settled_on_the_page_is_no_rater_and_the_standing_says_what_they_decided(self, queue) -> None:
         self.judged(queue, AGREED)

@@ -206,7 +206,7 @@ def test_a_share_of_the_queries_is_always_the_same_share(golden: GoldenSet) -> N
     half = [evaluate(always, golden, sample=0.5).queries for _ in range(2)]
     assert half[0] == half[1]
     assert len(half[0]) == 3
-    with pytest.raises(InputError, match=r"sample=1\.5 is no share"):
+    with pytest.raises(InputError, match=r"sample=1\.5 is not a share"):
         evaluate(always, golden, sample=1.5)
 
 

@@ -79,7 +79,7 @@ def test_a_second_save_replaces_the_first_whole(tmp_path: Path) -> None:
 def test_nothing_of_others_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.md").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'chapter1\.md', which is no part of a run"):
+    with pytest.raises(InputError, match=r"holds 'chapter1\.md', which is not part of a run"):
         save(evaluation(golden_set(3)), tmp_path / "thesis")
     assert (tmp_path / "thesis" / "chapter1.md").read_text() == "years of work"
 
@@ -93,7 +93,7 @@ def test_half_a_character_in_a_question_survives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda folder: (folder / "run.json").unlink(), "is no run folder"),
+        (lambda folder: (folder / "run.json").unlink(), "is not a run folder"),
         (lambda folder: (folder / "run.json").write_text('{"format": 99}'), "is of format 99, this version reads 1"),
         (lambda folder: (folder / "run.json").write_text("{"), "not valid JSON"),
         (lambda folder: (folder / "scores.jsonl").write_text('{"query_id": "q000"}\n'), "cannot be read"),
@@ -187,7 +187,7 @@ def test_nothing_leaves_a_packed_run_but_the_files_of_a_run(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda files: {}, "is no run folder"),
+        (lambda files: {}, "is not a run folder"),
         (lambda files: files | {"run.json": b"{"}, "run.json"),
         (lambda files: files | {"run.json": b'{"format": 9}'}, "is of format 9"),
         (lambda files: files | {"run.parquet": b"PAR1 and no more"}, "run.parquet: cannot be read"),

@@ -332,8 +332,8 @@ def test_the_ingested_documents_are_what_a_search_returns(shop: Path, ringtrue: 
 @pytest.mark.parametrize(
     ("into", "said"),
     [
-        ("bm25", "is no connected system; write it like"),
-        ("connect('shop') >> threshold(0.1)", "is no connected system"),
+        ("bm25", "is not a connected system; write it like"),
+        ("connect('shop') >> threshold(0.1)", "is not a connected system"),
         ("connect('sop')", "did you mean 'shop'"),
         ("connect('old')", "old cannot be written, it only answers"),
     ],

@@ -175,7 +175,7 @@ def test_trap_12_a_cut_off_below_every_measure_is_fine_and_an_accepted_one_is_no
 
 
 def test_trap_12_answers_that_all_end_at_one_rank_are_refused(golden: GoldenSet) -> None:
-    """A token budget or a server-side limit shows in the answers only: R@5 of lists of three is no R@5."""
+    """A token budget or a server-side limit shows in the answers only: R@5 of lists of three is not an R@5."""
     whole = answering(golden)
     message = refused(lambda text, k: whole(text, k)[:3], golden)
     assert "6 of 6 answers end at exactly 3 hits and none is longer, but measures look down to rank 5" in message

@@ -244,12 +244,12 @@ def test_a_proxy_that_is_believed_says_who_asks(tmp_path: Path) -> None:
 def test_what_a_caller_says_of_its_address_is_not_believed(tmp_path: Path) -> None:
     with serving(tmp_path, keys=True, proxies=("10.0.0.1",), rates=Rates(login=0.001)) as client:
         caller = behind(client, "203.0.113.7")
-        assert [tries(caller, 1, f"198.51.100.{n}")[0] for n in range(11)] == [401] * 10 + [429], "it is no proxy"
+        assert [tries(caller, 1, f"198.51.100.{n}")[0] for n in range(11)] == [401] * 10 + [429], "it is not a proxy"
         proxy = behind(client, "10.0.0.1")
         codes = [tries(proxy, 1, f"198.51.100.{n}, 203.0.113.9")[0] for n in range(11)]
         assert codes == [401] * 10 + [429], "the proxy added the last, and the caller all before"
         codes = [tries(proxy, 1, f"198.51.100.{n}, nonsense")[0] for n in range(11)]
-        assert codes == [401] * 10 + [429], "behind what is no address nothing is believed"
+        assert codes == [401] * 10 + [429], "behind what is not an address nothing is believed"
     with serving(tmp_path, keys=True, rates=Rates(login=0.001)) as client:
         codes = [tries(behind(client, "127.0.0.1"), 1, f"198.51.100.{n}")[0] for n in range(11)]
         assert codes == [401] * 10 + [429], "nobody is believed unasked"

@@ -1,4 +1,4 @@
-"""A sender who leaves before the request is whole is no fault of the server's: no traceback, no 500 in the metrics."""
+"""A sender who leaves before the request is whole is not a fault of the server's: no traceback, no 500 in the metrics."""
 
 from __future__ import annotations
 

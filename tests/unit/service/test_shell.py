@@ -194,7 +194,7 @@ def test_a_chart_comes_with_a_table_of_its_numbers() -> None:
     assert 'role="img" aria-label="Searches"' in text
     assert f"<title>1 Jan 00:00: {escape(NASTY)} 5</title>" in text
     assert "1 January 1970, 00:01 UTC" in text
-    assert '<td class="n">—</td>' in text  # what is unknown is no number
+    assert '<td class="n">—</td>' in text  # what is unknown is not a number
 
 
 def test_only_a_job_that_goes_on_is_watched() -> None:

@@ -289,7 +289,7 @@ def test_a_statement_that_is_not_confined_to_the_project_is_not_run(empty: Calla
 
 @pytest.fixture
 def filled(empty: Callable[[str], str]) -> Iterator[Store]:
-    """A store on PostgreSQL with a search of each of two projects, opened by a role that is no superuser."""
+    """A store on PostgreSQL with a search of each of two projects, opened by a role that is not a superuser."""
     with Store.open(empty("postgresql")) as store:
         store.add_queries([replace(FULL_QUERY, project=project) for project in ("a", "b")])
         yield store
@@ -337,7 +337,7 @@ def test_a_connection_that_names_no_project_sees_and_writes_nothing(filled: Stor
         assert connection.execute(COUNT).fetchone() == (0,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute(ADD)
-        # One that has named a project in a transaction has forgotten it afterwards, and '' is no project's name.
+        # One that has named a project in a transaction has forgotten it afterwards, and '' is not a project's name.
         with connection.transaction():
             connection.execute("SELECT set_config('ringtrue.project', 'a', true)")
             assert connection.execute(COUNT).fetchone() == (1,)

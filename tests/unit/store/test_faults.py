@@ -103,7 +103,7 @@ def test_a_read_only_folder_or_file_is_named(open_folder: Path) -> None:
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no database " * 100)
-    with pytest.raises(InputError, match=r"notes\.txt is no SQLite database"):
+    with pytest.raises(InputError, match=r"notes\.txt is not an SQLite database"):
         Store.open(tmp_path / "notes.txt")
     with pytest.raises(InputError, match="cannot be opened"):
         Store.open(tmp_path)

@@ -243,7 +243,7 @@ def legal(value: str, options: Collection[str], what: str, place: Place) -> str:
 
 
 def objects(values: Iterable[Any], place: Place, complaints: Complaints) -> Iterator[tuple[Place, Record]]:
-    """Yield (place, object) for each item of a list; an item that is no object is a complaint."""
+    """Yield (place, object) for each item of a list; an item that is not an object is a complaint."""
     for index, value in enumerate(values):
         here = place.at(index)
         if isinstance(value, Located):

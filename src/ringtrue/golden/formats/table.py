@@ -112,7 +112,7 @@ def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[
                     continue
                 if len(cells) != len(columns):
                     raise here.error(f"{len(cells)} cells under {len(columns)} columns", "quote cells that hold the separator")
-                # An empty cell is no value: CSV cannot tell it from an empty text.
+                # An empty cell is not a value: CSV cannot tell it from an empty text.
                 yield here, missing | {name: cell for name, cell in zip(columns, cells, strict=True) if cell != ""}
     except csv.Error as problem:
         raise place.on(reader.line_num).error(f"not valid CSV: {problem}", "mend the quotes there") from problem

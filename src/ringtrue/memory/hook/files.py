@@ -21,15 +21,15 @@ IN_PROJECT = os.path.join(".claude", "memory")
 OWN = ".ringtrue"
 """The folder for what can be made again: caches, the lock, the journal."""
 LARGEST = 1_000_000
-"""Bytes of a file beyond which it is no memory; reading more would cost every prompt."""
+"""Bytes of a file beyond which it is not a memory; reading more would cost every prompt."""
 _PAGE = 16_384
 """Bytes that nearly every memory fits into; asking for more costs more, however little comes."""
 DEEPEST = 40
-"""Levels of objects and lists in a file beyond which it is no memory: whoever walks it again would run out of stack."""
+"""Levels of objects and lists in a file beyond which it is not a memory: whoever walks it again would run out of stack."""
 _MANY = 200
 """Brackets up to which nobody has to look how deep they go; a memory has a few dozen."""
 WIDEST = 100_000
-"""Entries under a further root beyond which it is no folder of notes."""
+"""Entries under a further root beyond which it is not a folder of notes."""
 _REGULAR, _LINK, _KIND = 0o100000, 0o120000, 0o170000
 
 
@@ -138,7 +138,7 @@ def _walk(top: str, start: str, endings: tuple[str, ...], lines: list[str], faul
                             )
                         elif kind != _LINK:
                             if not entry.is_dir(follow_symlinks=False):
-                                faults.append((entry.path, "this is no plain file; a memory is one JSON file"))
+                                faults.append((entry.path, "this is not a plain file; a memory is one JSON file"))
                             continue
                         elif not inside(top, entry.path):
                             faults.append((entry.path, "this link leads out of the memory folder; it is not followed"))

@@ -114,7 +114,7 @@ def read_plain(path: str, most: int) -> bytes:
     try:
         state = os.fstat(handle)
         if state.st_mode & 0o170000 != 0o100000:
-            raise OSError(22, "it is no plain file", path)
+            raise OSError(22, "it is not a plain file", path)
         if state.st_size > most:
             raise OSError(27, f"it is larger than {most:,} bytes", path)
         parts: list[bytes] = []

@@ -58,7 +58,7 @@ def _ends_a_line(handle: int) -> bool:
 
 
 def events(root: str, *, since: float = 0.0) -> Iterator[dict[str, Any]]:
-    """Yield the events from a moment on, as they were written; torn lines and lines that are no events are passed over."""
+    """Yield the events from a moment on, as they were written; torn lines and lines that are not events are passed over."""
     for path in _files(root):
         try:
             with _opened(path) as file:
@@ -88,7 +88,7 @@ def latest(root: str) -> list[dict[str, Any]]:
 def _opened(path: str) -> BinaryIO:
     """Open a plain file; raises OSError for a pipe, which nobody may ever write to, and for a link."""
     if os.lstat(path).st_mode & 0o170000 != 0o100000:
-        raise OSError(22, "it is no plain file", path)
+        raise OSError(22, "it is not a plain file", path)
     return open(path, "rb")
 
 

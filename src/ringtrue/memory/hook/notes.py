@@ -159,7 +159,7 @@ def _level(
         elif ":" in bare and not bare.startswith("#"):
             entries.append((number, bare, []))
         elif not bare.startswith("#"):
-            faults.append((number, f"is no 'name: value': {bare!r:.60}; correct it, or take it out of the front matter"))
+            faults.append((number, f"is not a 'name: value': {bare!r:.60}; correct it, or take it out of the front matter"))
     facts: dict[str, Any] = {}
     groups: dict[str, list[tuple[int, str]]] = {}
     for number, bare, below in entries:

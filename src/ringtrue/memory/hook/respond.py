@@ -141,7 +141,7 @@ def _refusal(payload: Mapping[str, Any], prompt: str, settings: Settings) -> tup
 
 
 def _is_phrase(root: str, prompt: str, settings: Settings, now: float) -> bool:
-    """True where a prompt is nothing but a phrase by which a memory wants to be called: "ship it" is no nod then."""
+    """True where a prompt is nothing but a phrase by which a memory wants to be called: "ship it" is not a nod then."""
     if not query_words(prompt, 1):
         return False
     from .cache import open_index

@@ -108,7 +108,7 @@ class Graph:
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)
         scope = self.collection.check_scope(scope) or None
-        with unobserved():  # the hits it starts from are no candidates
+        with unobserved():  # the hits it starts from are not candidates
             found = self.source.search(text, k=self.depth, scope=scope)
         links = self._links()
         ranks = {hit.doc_id: rank for rank, hit in enumerate(found, 1)}

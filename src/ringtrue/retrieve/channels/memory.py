@@ -69,7 +69,7 @@ class Linked:
         return found
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
-        with unobserved():  # the hits it starts from are no candidates
+        with unobserved():  # the hits it starts from are not candidates
             found = self.source.search(text, k=DEPTH, scope=scope)
         neighbours, metadata = self._neighbours(), self.source.metadata()
         best: dict[str, float] = {}

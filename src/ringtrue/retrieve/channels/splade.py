@@ -93,7 +93,7 @@ class Splade(StoredIndex[Postings]):
     def cache(self) -> Cache:
         """The weights of every passage ever seen: what was encoded once is never encoded again."""
         if self.model.head != "sparse":
-            raise InputError(f"{self.model.folder}: is no learned sparse encoder; name one with a masked-language head")
+            raise InputError(f"{self.model.folder}: is not a learned sparse encoder; name one with a masked-language head")
         return Cache(self.collection.folder / "splade", self.model.key, self._encode)
 
     def _encode(self, texts: Sequence[str]) -> Iterable[bytes]:

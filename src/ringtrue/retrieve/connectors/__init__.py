@@ -59,7 +59,7 @@ def connect(system: str | Mapping[str, Any], *, name: str = "") -> Connector:
         return open_connection(system)
     if not isinstance(system, Mapping):
         raise InputError(
-            f"{system!r:.60} is no connection; give a name from ringtrue.toml, or settings like {{'kind': 'http', …}}"
+            f"{system!r:.60} is not a connection; give a name from ringtrue.toml, or settings like {{'kind': 'http', …}}"
         )
     return _search(dict(system), name=name)
 
@@ -113,7 +113,7 @@ def described(made: type[R], settings: Mapping[str, Any], *, kind: str, name: st
         if "command" in given and "folder" in fields:
             given.setdefault("folder", ".")  # so that what its arguments name is looked for there too
         for key in made.PATHS:
-            if isinstance(given.get(key), str) and given[key] and not given[key].startswith(":"):  # :memory: is no path
+            if isinstance(given.get(key), str) and given[key] and not given[key].startswith(":"):  # :memory: is not a path
                 try:
                     given[key] = str(folder / Path(given[key]).expanduser())
                 except RuntimeError:

@@ -151,7 +151,7 @@ class Remote:
 
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show; here, what the environment variables that settings name hold."""
-        # A user's name is no secret, and often a word that messages need.
+        # A user's name is not a secret, and often a word that messages need.
         names = (item.name for item in fields(self))
         yield from self._values(getattr(self, name) for name in names if name.endswith("_env") and name != "user_env")
 
@@ -215,7 +215,7 @@ class Connector(Remote, ABC):
         """Return the rows of one attempt, best first; raises SearchFailed."""
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> Sequence[Hit]:
-        """Return at most ``k`` hits; raises SearchFailed after the last attempt: silence is no empty answer."""
+        """Return at most ``k`` hits; raises SearchFailed after the last attempt: silence is not an empty answer."""
         check_k(k)
 
         def ask() -> Sequence[Hit]:

@@ -49,7 +49,7 @@ LARGEST = 64_000_000
 GLANCE = 0.1
 """Seconds after which a silent program is looked at: its children may hold its output open when it is no more."""
 TAIL = 4000
-"""Bytes of standard error that are remembered, and of a line that is no JSON that are looked at."""
+"""Bytes of standard error that are remembered, and of a line that is not JSON that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,7 +86,7 @@ def words(command: Sequence[str], folder: str | Path | None) -> list[Any]:
 
 
 def stored(path: Path) -> str:
-    """Return a file by its name and what it holds; what is no file, by its name."""
+    """Return a file by its name and what it holds; what is not a file, by its name."""
     if not _is_file(path):
         return path.name
     facts = path.stat()

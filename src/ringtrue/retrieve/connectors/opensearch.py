@@ -162,7 +162,7 @@ class _Rest(VectorConnector):
         answer = self._request("_mget", left, json={"ids": list(ids)}, params=params)
         documents = answer.get("docs") if isinstance(answer, dict) else None
         if not isinstance(documents, list):
-            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which are no documents; check url and index")
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which are not documents; check url and index")
         for item in documents:
             if "error" in item:  # what would be written into an index that is not there would make one
                 raise BadAnswer(f"{self.name} has no index '{self.index}' to look into; check index=, or create it there")
@@ -240,7 +240,7 @@ class _Rest(VectorConnector):
         answer = self._request("_search", left, json=body, params=params)
         shards = answer.get("_shards") if isinstance(answer, dict) else None
         if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
-            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which is no search answer; check url and index")
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which is not a search answer; check url and index")
         if answer.get("timed_out") is not False:
             raise TimedOut(
                 f"{self.name} stopped before all documents were searched; raise its search timeout, or ask why it is slow"

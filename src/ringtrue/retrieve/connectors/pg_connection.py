@@ -211,7 +211,7 @@ class Server(RecordConnector):
             address: dict[str, Any] = psycopg().conninfo.conninfo_to_dict(self.secret(self.dsn_env) or "")
         except psycopg().ProgrammingError:
             raise InputError(
-                f"{self.name}: what {self.dsn_env} holds is no address; write it like postgresql://user@host/dbname"
+                f"{self.name}: what {self.dsn_env} holds is not an address; write it like postgresql://user@host/dbname"
             ) from None
         own = {"host": self.host, "port": self.port, "dbname": self.dbname, "user": self.user, "sslmode": self.sslmode}
         own |= {"password": self.secret(self.password_env), "sslrootcert": self.ca_file}

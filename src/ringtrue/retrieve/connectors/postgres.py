@@ -84,7 +84,7 @@ class Database(Server):
         for name in sorted(named):
             if name not in (self.QUESTION, "k") and not name.startswith("scope."):
                 raise InputError(
-                    f"{self.name}: the sql holds {name!r:.40}, which is no placeholder; "
+                    f"{self.name}: the sql holds {name!r:.40}, which is not a placeholder; "
                     f"write %({self.QUESTION})s, %(k)s or %(scope.NAME)s, and %% for a percent sign"
                 )
         for name in (self.QUESTION, "k"):
@@ -128,7 +128,7 @@ class Database(Server):
         return {row["doc_id"] for row in self.fetch(statement, {"ids": list(doc_ids)})}
 
     def ready(self) -> Any:
-        """Return the condition under which a row can be found at all: what has no vector yet is no part of the search."""
+        """Return the condition under which a row can be found at all: what has no vector yet is not part of the search."""
         return _sql().SQL("TRUE" if self.vector is None else "document.{} IS NOT NULL").format(_named(self.vector or self.id))
 
     def looks_up(self) -> bool:

@@ -41,7 +41,7 @@ FAILURES: Sequence[tuple[tuple[int, ...], type[SearchFailed], str]] = (
         ": {file} cannot be opened or read ({why}); check the file and its folder",
     ),
     ((sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PERM), AccessDenied, ": {file} may not be read ({why}); check its permissions"),
-    ((sqlite3.SQLITE_NOTADB,), BadAnswer, ": {file} is no SQLite file, or an encrypted one; name a plain SQLite file"),
+    ((sqlite3.SQLITE_NOTADB,), BadAnswer, ": {file} is not an SQLite file, or an encrypted one; name a plain SQLite file"),
 )
 """SQLite's codes → the error and its message."""
 FAILED = BadAnswer, ": SQLite says '{why:.120}'; check {file} with PRAGMA integrity_check"

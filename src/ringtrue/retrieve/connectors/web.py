@@ -1,4 +1,4 @@
-"""JSON over HTTP for connectors: a status that is no success becomes one error, in which no address and no secret shows.
+"""JSON over HTTP for connectors: a status that is not a success becomes one error, in which no address and no secret shows.
 
 ``redacted`` takes secrets out of somebody else's words before they stand in a message of ours.
 """

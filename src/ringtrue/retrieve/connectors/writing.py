@@ -229,9 +229,9 @@ class RecordConnector(WritingConnector):
 
 
 def check_template(who: str, setting: str, template: Any) -> None:
-    """Raise InputError where a setting is no table of templates, or names what no document has."""
+    """Raise InputError where a setting is not a table of templates, or names what no document has."""
     if template is not None and (not isinstance(template, Mapping) or not template):
-        raise InputError(f"{who}: {setting}={template!r:.40} is no table of fields; write it like {EXAMPLE}")
+        raise InputError(f"{who}: {setting}={template!r:.40} is not a table of fields; write it like {EXAMPLE}")
     for text in texts(template):
         if _LOOKS_LIKE_ONE.fullmatch(text) and not PLACE.fullmatch(text):
             known = nearest(text, [f"{{{part}}}" for part in (*PARTS, "metadata.NAME")])

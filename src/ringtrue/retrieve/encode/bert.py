@@ -300,7 +300,7 @@ def read_weights(file: Path) -> dict[str, NDArray[np.float32]]:
     try:
         found = safetensors.deserialize(file.read_bytes())
     except safetensors.SafetensorError as problem:
-        raise InputError(f"{file}: is no safetensors file ({problem}); download it again") from problem
+        raise InputError(f"{file}: is not a safetensors file ({problem}); download it again") from problem
     weights = {}
     for name, entry in found:
         kind, data = entry["dtype"], entry["data"]
@@ -323,7 +323,7 @@ def build_from(folder: Path, *, head: str | None = None) -> onnx.ModelProto:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError) as problem:
         raise InputError(
-            f"{file}: is no configuration of a model ({type(problem).__name__}); put the model's there"
+            f"{file}: is not a configuration of a model ({type(problem).__name__}); put the model's there"
         ) from problem
     weights = read_weights(folder / "model.safetensors")
     try:

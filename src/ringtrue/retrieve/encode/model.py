@@ -98,7 +98,9 @@ class Model:
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(file))
         except Exception as problem:  # the library raises nothing narrower
-            raise InputError(f"{file}: is no tokenizer ({_line(problem)}); take the file that came with the model") from problem
+            raise InputError(
+                f"{file}: is not a tokenizer ({_line(problem)}); take the file that came with the model"
+            ) from problem
         tokenizer.enable_truncation(self.settings.length)
         tokenizer.no_padding()
         return tokenizer

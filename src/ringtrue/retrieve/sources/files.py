@@ -130,7 +130,7 @@ def walk(folder: Path, skipped: list[Skipped]) -> list[File]:
             else:
                 found += walk(item, skipped)
         elif not stat.S_ISREG(facts.st_mode):
-            skipped.append(Skipped(item, "is no regular file"))
+            skipped.append(Skipped(item, "is not a regular file"))
         elif kind is None:
             skipped.append(
                 Skipped(item, f"the ending '{item.suffix}' is not known" if item.suffix else "the name has no ending")
@@ -203,7 +203,7 @@ def _unreadable(place: Place, problem: str, cure: str) -> Unreadable:
 
 
 def refuse_binary(content: BufferedReader, place: Place) -> None:
-    """Raise Unreadable for a file that is no text, whatever its name says; nothing of it is used up."""
+    """Raise Unreadable for a file that is not text, whatever its name says; nothing of it is used up."""
     head = content.peek(_HEAD)[:_HEAD]
     if head.startswith(b"%PDF-"):
         raise _unreadable(place, "the file is a PDF", "end its name in .pdf")

@@ -47,7 +47,7 @@ def from_rows(rows: Rows, fields: Fields, *, table: bool = False) -> Iterator[tu
     for place, row in rows:
         if columns is None:
             columns = field_for(row, "id", fields.id_field, IDS, place), field_for(row, "text", fields.text_field, TEXTS, place)
-        if table:  # an empty cell is no value: CSV cannot tell it from an empty text
+        if table:  # an empty cell is not a value: CSV cannot tell it from an empty text
             row = {name: cell for name, cell in row.items() if cell != "" or name in columns}
             if row.get(METADATA, "").lstrip().startswith("{"):
                 row[METADATA] = parse_json(row[METADATA], place.at(METADATA))
@@ -111,7 +111,7 @@ def id_of(value: Any, place: Place) -> str:
     """Return a document's id as text; raises InputError where it is none."""
     # Stores number their records, and 12 and "12" name the same one.
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise place.error(f"{shown(value)} is no id", "write a non-blank text or a whole number")
+        raise place.error(f"{shown(value)} is not an id", "write a non-blank text or a whole number")
     return usable_id(str(value), place)
 
 
@@ -132,7 +132,7 @@ def with_metadata(facts: dict[str, Any], row: Record, place: Place) -> dict[str,
     if nested is None:
         return facts
     if not isinstance(nested, Mapping):
-        raise place.at(METADATA).error(f"{shown(nested)} is no object", "write named values in braces, or rename the field")
+        raise place.at(METADATA).error(f"{shown(nested)} is not an object", "write named values in braces, or rename the field")
     twice = sorted(facts.keys() & nested.keys())
     if twice:
         raise place.at(METADATA).error(f"'{twice[0]}' is given here and beside it", "keep one of the two")
@@ -146,7 +146,7 @@ def _finite(facts: dict[str, Any], place: Place) -> dict[str, Any]:
         value = waiting.pop()
         if isinstance(value, float) and not math.isfinite(value):
             name = next((key for key, item in facts.items() if item is value), METADATA)
-            raise place.at(name).error(f"{value!r} is no finite number", "write a smaller number or null")
+            raise place.at(name).error(f"{value!r} is not a finite number", "write a smaller number or null")
         if isinstance(value, Mapping):
             waiting += value.values()
         elif isinstance(value, list):
@@ -161,7 +161,7 @@ def tags_of(value: Any, place: Place) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
     if not isinstance(value, list) or not all(isinstance(tag, str | int) and not isinstance(tag, bool) for tag in value):
-        raise place.error(f"{shown(value)} is no list of tags", "write a list of texts")
+        raise place.error(f"{shown(value)} is not a list of tags", "write a list of texts")
     return tuple(plain(str(tag)).strip() for tag in value if str(tag).strip())
 
 
@@ -181,7 +181,7 @@ def json_lines(lines: Iterable[tuple[int, str]], place: Place) -> Rows:
 
 def _object(value: Any, place: Place) -> Record:
     if not isinstance(value, dict):
-        raise place.error(f"{shown(value)} is no object", 'write {"_id": …, "text": …}')
+        raise place.error(f"{shown(value)} is not an object", 'write {"_id": …, "text": …}')
     return value
 
 

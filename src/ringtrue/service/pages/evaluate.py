@@ -67,7 +67,7 @@ class EvaluationForm:
     def wanted(self, access: Access) -> EvaluationPlan:
         """Return what is to be evaluated; raises InputError and MissingInput."""
         if self.k.strip() and not (self.k.strip().isdecimal() and 1 <= int(self.k) <= 1000):
-            raise InputError(f"'{self.k[:20]}' is no number of hits; write a whole number from 1 to 1000, or leave it empty")
+            raise InputError(f"'{self.k[:20]}' is not a number of hits; write a whole number from 1 to 1000, or leave it empty")
         return EvaluationPlan(
             golden_named(access, self.golden or None),
             retriever=self.retriever.strip() or None,

@@ -165,7 +165,7 @@ def _rows(content: bytes, file: str) -> list[dict[str, Any]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{file}: is no text in UTF-8; write it anew in UTF-8") from None
+        raise InputError(f"{file}: is not text in UTF-8; write it anew in UTF-8") from None
     try:
         rows = NewExperiments.model_validate(parse_json(text, Place(file))).experiments
     except ValidationError as problem:

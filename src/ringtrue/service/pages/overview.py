@@ -79,7 +79,7 @@ def overview(request: Request, access: PageReader, series: Annotated[int, Query(
 def verdict(found: Glance) -> tuple[str, str]:
     """Return tone and sentence of the whole.
 
-    What is wrong comes first; what is not known is no good news, either.
+    What is wrong comes first; what is not known is not good news, either.
     """
     wrong = [NAMES.get(part.name, part.name).lower() for part in found.attention]
     alarms = len(found.firing)

@@ -223,7 +223,7 @@ def _milliseconds(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e12:
-        raise InputError(f"slower than '{text:.20}' is no time; write milliseconds, like 200")
+        raise InputError(f"slower than '{text:.20}' is not a time; write milliseconds, like 200")
     return value
 
 

@@ -171,7 +171,7 @@ def publish(
 
 def _rule(text: str) -> Rule:
     if text not in RULES:
-        raise InputError(f"'{text[:40]}' is no rule to derive judgments by; write {', '.join(RULES)}")
+        raise InputError(f"'{text[:40]}' is not a rule to derive judgments by; write {', '.join(RULES)}")
     return text
 
 
@@ -433,6 +433,6 @@ def queue_run(
 ) -> Response:
     """Put the unjudged documents of a run into the queue."""
     if not (reviewers.isdecimal() and 1 <= int(reviewers) <= 20):
-        raise InputError(f"'{reviewers}' is no number of people; write one from 1 to 20")
+        raise InputError(f"'{reviewers}' is not a number of people; write one from 1 to 20")
     made = queue_unjudged(access, run, against=against or None, wanted=int(reviewers))
     return RedirectResponse(f"/backlog?queued={made.unjudged}-{made.queued}-{made.new}", 303)

@@ -244,7 +244,7 @@ def set_share(
     try:
         percent = float(rollout_percent)
     except ValueError:
-        raise InputError(f"'{rollout_percent}' is no percentage; write a number from 0 to 100") from None
+        raise InputError(f"'{rollout_percent}' is not a percentage; write a number from 0 to 100") from None
     if not why.strip():
         raise InputError("say why the share is set by hand; the audit trail keeps it")
     rollouts.set_flag(access, name, why=why.strip(), rollout=percent)

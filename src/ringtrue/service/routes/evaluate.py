@@ -68,7 +68,7 @@ class Upload:
         try:
             return from_json(self.content, allow_inf_nan=False)
         except ValueError as problem:
-            said = f"the body is no JSON: {problem}; send one JSON value in UTF-8"
+            said = f"the body is not JSON: {problem}; send one JSON value in UTF-8"
             raise Refused(400, "invalid_json", said[:500], field="body") from None
 
 

@@ -137,7 +137,7 @@ def backlog(access: Reader) -> answers.Backlog:
 @reviews_routes.get("/standing")
 def standing(
     access: Reader,
-    adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is no rater.")] = None,
+    adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is not a rater.")] = None,
 ) -> answers.Standing:
     """Return who judged how much, how far they agree, and where they do not; over pairs that are judged completely."""
     queue = reviewing.queue_of(access)

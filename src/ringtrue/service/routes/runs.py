@@ -40,7 +40,7 @@ def run_item(row: StoredResult, *, name: str | None) -> RunItem:
 
 
 def _figures(values: Mapping[str, Figure]) -> dict[str, Figure]:
-    """Return figures under the keys of REST; what is no measure of ours keeps its name."""
+    """Return figures under the keys of REST; what is not a measure of ours keeps its name."""
     try:
         keys = keys_of(list(values))
     except RingtrueError:
@@ -123,7 +123,7 @@ def upload_run(
         said = f"content-type '{body.kind:.80}' is not read here; send {' or '.join(kinds)}"
         raise Refused(415, "unsupported_type", said)
     if kinds[body.kind] == "json" and not isinstance(body.value(), dict):
-        raise InputError("the run is no object; write {query: {document: score}}")
+        raise InputError("the run is not an object; write {query: {document: score}}")
     found = evaluating.scored_run(
         access.service,
         golden_named(access, golden),
