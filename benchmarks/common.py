@@ -107,7 +107,7 @@ def finish(name: str, report: dict[str, Any], text: str, options: argparse.Names
 
 
 def limit(name: str, wanted: str, found: str, met: bool | None) -> dict[str, Any]:
-    """Return one limit and what was found; ``met`` is None where it was not measured."""
+    """Return one limit and what was found; ``met`` is None if it was not measured."""
     return {"name": name, "wanted": wanted, "found": found, "met": met}
 
 
@@ -135,7 +135,7 @@ class Sample(NamedTuple):
     cpu_seconds: float
     peak_mb: float
     others: float | None
-    """Cores that other processes kept busy meanwhile; None where the system does not tell."""
+    """Cores that other processes kept busy meanwhile; None if the system does not tell."""
     output: bytes
 
 

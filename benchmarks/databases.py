@@ -20,7 +20,7 @@ from common import Failure
 
 @contextlib.contextmanager
 def postgres(given: str | None) -> Iterator[str | None]:
-    """Yield the URL of a PostgreSQL: the given one, or one started here with its usual settings; None where there is none."""
+    """Yield the URL of a PostgreSQL: the given one, or one started here with its usual settings; None if there is none."""
     if given is not None:
         yield given
         return

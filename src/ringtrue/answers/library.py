@@ -169,7 +169,7 @@ class ExperimentRow(Record):
     description: str
     config_changes: Mapping[str, Any]
     results: Mapping[str, float | None]
-    """By measure; None where it is not defined."""
+    """By measure; None if it is not defined."""
     verdict: str
     other: Mapping[str, Any] = field(default_factory=dict)
     """Fields that somebody else wrote, as they are."""

@@ -30,7 +30,7 @@ class Pair(Record):
 
 @dataclass(frozen=True, slots=True)
 class NextPair(Record):
-    """A pair that is kept for the caller; null where nothing is left for them."""
+    """A pair that is kept for the caller; null if nothing is left for them."""
 
     pair: Pair | None
     reserved_until: str | None
@@ -41,7 +41,7 @@ class NextPair(Record):
 
 @dataclass(frozen=True, slots=True)
 class Undone(Record):
-    """The pair whose grade was taken back; null where there was none."""
+    """The pair whose grade was taken back; null if there was none."""
 
     pair: Pair | None
 
@@ -84,7 +84,7 @@ class Agreement(Record):
 
     name: str
     coefficient: float | None
-    """null where it is not defined: everybody always said the same."""
+    """null if it is not defined: everybody always said the same."""
     items: int
     raters: int
     observed: float | None

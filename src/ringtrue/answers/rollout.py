@@ -15,7 +15,7 @@ Action = Literal["advance", "graduate", "rollback", "reject", "wait", "done"]
 
 @dataclass(frozen=True, slots=True)
 class ShadowSummary(Record):
-    """What the runs of a candidate have shown; null where there is nothing to take a figure from."""
+    """What the runs of a candidate have shown; null if there is nothing to take a figure from."""
 
     queries: int
     failures: int
@@ -162,7 +162,7 @@ class CountedQuery(Record):
     query_id: str
     counted: bool
     why_not: str
-    """Counted before, or the test is paused or over; empty where it was counted."""
+    """Counted before, or the test is paused or over; empty if it was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Condition(Record):
 
     name: str
     holds: bool | None
-    """null where it is not known."""
+    """null if it is not known."""
     says: str
 
 

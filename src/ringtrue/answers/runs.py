@@ -71,7 +71,7 @@ class StageRank(Record):
 
 @dataclass(frozen=True, slots=True)
 class RunHit(Record):
-    """A document that was found; its grade is null where nobody judged it."""
+    """A document that was found; its grade is null if nobody judged it."""
 
     rank: int
     doc_id: str
@@ -130,7 +130,7 @@ class FoundDocument(Record):
     score: float | None
     title: str | None
     text: str | None
-    """How the document begins; null where it lies elsewhere."""
+    """How the document begins; null if it lies elsewhere."""
     chunk: str | None
     channels: Mapping[str, int]
     """Its rank in every channel that found it."""
@@ -143,7 +143,7 @@ class Found(Record):
     """Documents, the best first."""
 
     query_id: str | None
-    """Of the entry in the log, for feedback; null where it is not logged."""
+    """Of the entry in the log, for feedback; null if it is not logged."""
     retriever: str
     fingerprint: str
     latency_ms: float

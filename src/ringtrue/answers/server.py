@@ -46,7 +46,7 @@ class Job(Record):
     """What was asked for, without what was uploaded."""
     done: int = 0
     total: int | None = None
-    """Steps of what it is doing now; null where nobody knows."""
+    """Steps of what it is doing now; null if nobody knows."""
     says: str = ""
     """What it is doing now."""
     result: Mapping[str, Any] | None = None

@@ -179,7 +179,7 @@ def _samples(start: Start, folder: str) -> dict[str, str]:
 
 
 def _stub(start: Start, samples: str) -> str:
-    """Return a Python module whose function searches the samples; raises InputError where it cannot be written here."""
+    """Return a Python module whose function searches the samples; raises InputError if it cannot be written here."""
     inside, name = PurePosixPath(start.module), start.place.rpartition(":")[2]
     if inside.is_absolute() or ".." in inside.parts:
         raise InputError(f"{start.module}: is not there, and lies outside this folder; start above it with --dir")

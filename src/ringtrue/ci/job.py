@@ -140,7 +140,7 @@ def place_in_repository() -> tuple[str, str]:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return what git prints; None where it refuses. Raises InputError where there is no git."""
+    """Return what git prints; None if it refuses. Raises InputError if there is no git."""
     try:
         found = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
     except FileNotFoundError:

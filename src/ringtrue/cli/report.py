@@ -246,7 +246,7 @@ def _components(report: lib.report.Report) -> None:
     print()
     show.table(["component", *names, "share of hits", "only from it", "without it"], body)
     if any(part.without for part in parts):
-        print(f"without it: how {names[0]} changes without the part, below 0 where the search loses; 95 % interval")
+        print(f"without it: how {names[0]} changes without the part, below 0 if the search loses; 95 % interval")
 
 
 def _blame(evaluation: lib.run.Evaluation) -> None:

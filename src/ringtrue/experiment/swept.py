@@ -62,7 +62,7 @@ class Swept:
         return [self.trials[place] for _, place in sorted(known)]
 
     def baseline(self) -> Experiment | None:
-        """Return the trial that is the baseline; None where it was none of them."""
+        """Return the trial that is the baseline; None if it was none of them."""
         return next((one for one in self.trials if one.baseline and _sweep_facts(one).get("retriever") == one.baseline), None)
 
     def effects(self, measure: str) -> dict[str, tuple[Effect, ...]]:
@@ -94,7 +94,7 @@ def shown(value: Any) -> str:
 
 
 def figure(one: Experiment, measure: str) -> float | None:
-    """Return what an experiment reached; None where it is not known."""
+    """Return what an experiment reached; None if it is not known."""
     value = one.metrics.get(measure)
     return None if value is None or not math.isfinite(value) else value
 

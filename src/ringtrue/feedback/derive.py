@@ -194,7 +194,7 @@ def derive_into(
     source or annotator, as they are. ``retriever`` restricts to searches whose variant begins with it, ``newest`` to the latest
     one's.
 
-    Raises CannotDecide as ``derive_judgments`` does, InputError where no search is left.
+    Raises CannotDecide as ``derive_judgments`` does, InputError if no search is left.
     """
     logged = store.queries(project=project, since=since, until=until)
     shown = [query for query in logged if query.result_count is not None]

@@ -271,7 +271,7 @@ class Confidence:
 def confidences(events: Iterable[FeedbackEvent], *, start: Mapping[str, float] | None = None) -> dict[str, Confidence]:
     """Return the confidence of every validated item: one vote a session, its last, in the order of their times.
 
-    ``start`` is what items had before; 0.5 where it does not say. Raises InputError for a start outside [0, 1].
+    ``start`` is what items had before; 0.5 if it does not say. Raises InputError for a start outside [0, 1].
     """
     before = start or {}
     for item_id, value in before.items():

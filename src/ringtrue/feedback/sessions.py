@@ -65,9 +65,9 @@ class SessionSummary:
     duration_minutes: float
     """From the first search or event to the last."""
     turns: int | None
-    """As given, else the number of different prompts; None where neither is known."""
+    """As given, else the number of different prompts; None if neither is known."""
     mean_rr: float | None
-    """Mean reciprocal rank of the first relevant item over judged searches; None where none is judged."""
+    """Mean reciprocal rank of the first relevant item over judged searches; None if none is judged."""
     judged: int
     variants: tuple[str, ...]
     outcome: TaskOutcome | None = None
@@ -89,7 +89,7 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Spearman's rho of a figure of sessions with an outcome; no interval where there are too few, and why."""
+    """Spearman's rho of a figure of sessions with an outcome; no interval if there are too few, and why."""
 
     quality: str
     outcome: str
@@ -222,7 +222,7 @@ def _correlation(
 
 
 def _rr(query: LoggedQuery, relevant: Mapping[str, set[str]]) -> float | None:
-    """Return the reciprocal rank; None where no relevant item is known, which nothing could have found."""
+    """Return the reciprocal rank; None if no relevant item is known, which nothing could have found."""
     wanted = relevant.get(text_key(query.query))
     if not wanted:
         return None

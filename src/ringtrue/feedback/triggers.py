@@ -100,7 +100,7 @@ def learn_from_selection(
     """Return what a selection teaches, given all that was learned before.
 
     ``own_phrases`` are triggers the item has anyway. An item whose age is unknown counts as too young; a phrase that was taken
-    back is never learned again. Raises InputError where the event is not linked to this search.
+    back is never learned again. Raises InputError if the event is not linked to this search.
     """
     if event.query_id != query.query_id or event.item_id is None:
         raise InputError(f"event '{event.event_id}' is not linked to search '{query.query_id}'; link it first")

@@ -210,7 +210,7 @@ def _plain(raw: Bytes) -> bool:
 
 
 def _numbers(raw: Bytes, start: Ints, end: Ints) -> Floats | None:
-    """Return the numbers written from ``start`` to ``end``, or None where one is not a finite number."""
+    """Return the numbers written from ``start`` to ``end``, or None if one is not a finite number."""
     found = _fixed_point(raw, start, end)
     if found is None:
         length = end - start

@@ -35,7 +35,7 @@ class Generator(Protocol):
     name: str
 
     def queries(self, document: Document, *, count: int) -> Sequence[str]:
-        """Return up to ``count`` queries, the best first; none where it can make none."""
+        """Return up to ``count`` queries, the best first; none if it can make none."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Generated:
 
     @property
     def mean_overlap(self) -> float | None:
-        """The mean share of words that queries have from their documents; None where no query was made."""
+        """The mean share of words that queries have from their documents; None if no query was made."""
         return statistics.fmean(made.overlap or 0.0 for made in self.made) if self.made else None
 
     @property

@@ -167,7 +167,7 @@ def golden_from(record: Mapping[str, Any], *, name: str) -> GoldenSet:
 
 
 def with_corpus_hash(golden: GoldenSet, source: str | Path) -> GoldenSet:
-    """Return a set with the hash of its documents; raises InputError where it declares another."""
+    """Return a set with the hash of its documents; raises InputError if it declares another."""
     if not golden.documents:
         return golden
     found = corpus_hash(golden.documents)

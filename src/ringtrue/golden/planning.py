@@ -165,7 +165,7 @@ def record_look(ledger: str | Path, *, who: str, what: str, when: str, version: 
 
 
 def looks(ledger: str | Path) -> int:
-    """Return how often the held-out part was looked at; 0 where no ledger exists yet."""
+    """Return how often the held-out part was looked at; 0 if no ledger exists yet."""
     return len(read_looks(ledger))
 
 
@@ -271,7 +271,7 @@ def worth_judging(golden: GoldenSet, runs: Sequence[Run], *, k: int = 10) -> tup
     """Return the unjudged documents in the top ``k`` of the runs, those that would move the comparison most first.
 
     The weight of a document is the largest difference between the discounts 1 / log2(rank + 1) that the runs give
-    it, 0 where a run does not show it: if it were relevant, a comparison would move by that much gain. A document that
+    it, 0 if a run does not show it: if it were relevant, a comparison would move by that much gain. A document that
     all runs rank alike has weight 0, since judging it cannot change who wins.
     """
     _check_names(runs)

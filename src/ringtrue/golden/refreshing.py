@@ -184,7 +184,7 @@ class Question:
     count: int
     shown: tuple[str, ...] = ()
     asked_at: str = ""
-    """When it was asked last, ISO 8601 in UTC; empty where nobody knows."""
+    """When it was asked last, ISO 8601 in UTC; empty if nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _seats(pool: Mapping[str, Sequence[Question]], count: int) -> dict[str, int]
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of searches that a set represents; None where there was no search to represent."""
+    """The share of searches that a set represents; None if there was no search to represent."""
 
     searches: int
     same: float | None
@@ -337,7 +337,7 @@ class Refreshed:
 
     golden: GoldenSet | None
     refused: str
-    """Why there is no next version; empty where there is one."""
+    """Why there is no next version; empty if there is one."""
     agreement: Agreement
     disputes: tuple[Dispute, ...]
     added: tuple[str, ...] = ()
@@ -469,7 +469,7 @@ def refresh(
 
 
 def age_in_days(golden: GoldenSet, now: datetime) -> int | None:
-    """Return how old a set is; None where it does not say when it was made.
+    """Return how old a set is; None if it does not say when it was made.
 
     >>> from datetime import UTC
     >>> age_in_days(GoldenSet("inn", "1.0.0", (), (), created_at="2026-11-01"), datetime(2026, 11, 16, 9, tzinfo=UTC))

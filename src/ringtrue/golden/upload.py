@@ -103,7 +103,7 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 @dataclass
 class Spent:
-    """What was found so far, in all files of an upload; every method raises InputError where a limit is passed."""
+    """What was found so far, in all files of an upload; every method raises InputError if a limit is passed."""
 
     limits: UploadLimits
     values: int = 0

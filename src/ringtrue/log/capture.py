@@ -140,7 +140,7 @@ def saturating(half: float) -> Relevance:
 
 
 def quality_proxy(scores: Sequence[float], latency_ms: float | None, *, relevance: Relevance = as_given) -> float | None:
-    """Return the proxy; None where it cannot be known: no latency, or a score that ``relevance`` cannot place in [0, 1].
+    """Return the proxy; None if it cannot be known: no latency, or a score that ``relevance`` cannot place in [0, 1].
 
     - average relevance: the mean of ``relevance(score)`` over all results; an empty answer has 0, by definition
     - top result: that of the first result; of an empty answer 0

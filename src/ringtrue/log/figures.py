@@ -260,7 +260,7 @@ def of_the_dead(path: Path) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Figures:
-    """What the log of a time says about one tool, or about all; None where there is nothing to say."""
+    """What the log of a time says about one tool, or about all; None if there is nothing to say."""
 
     searches: int
     sessions: int

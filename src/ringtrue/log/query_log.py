@@ -113,7 +113,7 @@ class QueryLog(Writer):
     # ── ways in ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def record(self, row: LoggedQuery) -> bool:
-        """Log a search as it is given; False where it was dropped or refused, which ``counts`` tells.
+        """Log a search as it is given; False if it was dropped or refused, which ``counts`` tells.
 
         It belongs to the log's project; one that names another, not the default, is refused.
         """
@@ -198,7 +198,7 @@ class QueryLog(Writer):
         """Return a decorator that logs every call of a function or method, sync or async.
 
         ``text`` names the parameter with the query's text; unless given it is the one called query, text, question or q, else
-        the first. ``results`` makes a list of hits of an answer that is none. Raises InputError where there is no such
+        the first. ``results`` makes a list of hits of an answer that is none. Raises InputError if there is no such
         parameter, and for generators, which could be logged only by using them up.
         """
         extra = _checked(fields)

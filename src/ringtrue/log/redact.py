@@ -160,7 +160,7 @@ def _chosen(value: str) -> bool:
 
 
 def _may_hold(text: str, hints: tuple[str, ...]) -> bool:
-    """True where an expression that needs one of these words can match; cheap, since every query comes by here.
+    """True if an expression that needs one of these words can match; cheap, since every query comes by here.
 
     Other alphabets have letters that an expression takes for one of these, such as the sign of the Kelvin for a K.
     """
@@ -217,7 +217,7 @@ def _phone(text: str) -> str:
 
 
 def luhn(digits: str) -> bool:
-    """True where the last digit is the check digit of the others, as on cards.
+    """True if the last digit is the check digit of the others, as on cards.
 
     >>> luhn("4111111111111111"), luhn("4111111111111112")
     (True, False)

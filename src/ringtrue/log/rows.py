@@ -293,7 +293,7 @@ class Spool:
     def append(self, rows: Sequence[Row]) -> list[Row]:
         """Keep a batch; return the rows that cannot be kept, since they could not be read again.
 
-        Raises OSError where the disk or the limit has no room, with nothing of the batch left behind.
+        Raises OSError if the disk or the limit has no room, with nothing of the batch left behind.
         """
         lines, refused = [], []
         for row in rows:

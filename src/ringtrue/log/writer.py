@@ -163,7 +163,7 @@ class Writer:
         return self._queue.bytes
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event accepted so far is acknowledged or refused; False where it took longer than ``timeout`` (s).
+        """Wait until every event accepted so far is acknowledged or refused; False if it took longer than ``timeout`` (s).
 
         ``counts`` tells how many were refused, and how many of the acknowledged are still in the spool or came from it.
         """

@@ -40,7 +40,7 @@ def visible(text: str) -> str:
 
 
 def summary(memory: Memory, *, tokens: int = SUMMARY_TOKENS) -> str:
-    """Return the beginning of a memory's body, at most so many tokens, with an ellipsis where it was cut.
+    """Return the beginning of a memory's body, at most so many tokens, with an ellipsis if it was cut.
 
     >>> summary(Memory(id="x", category="decision", title="X", body="one two three four"), tokens=3)
     'one two three …'
@@ -73,7 +73,7 @@ def element(memory: Memory, text: str, **more: str) -> str:
 
 
 def block(root: str, elements: Iterable[str]) -> str:
-    """Return elements inside ``<memory-context>`` with the line that says what they are; empty where there is none."""
+    """Return elements inside ``<memory-context>`` with the line that says what they are; empty if there is none."""
     inner = list(elements)
     if not inner:
         return ""
@@ -127,7 +127,7 @@ class Context:
 
 
 def choose_mode(mode: str, *, used: int | None, window: int | None) -> tuple[str, float | None]:
-    """Return the mode and the pressure it was chosen by, which is None where it is not known.
+    """Return the mode and the pressure it was chosen by, which is None if it is not known.
 
     A mode that is given is taken. Else at least 80 % of the window in use makes it quick, less than half deep; focused
     where nothing is known. Raises InputError for a mode or numbers that cannot be.

@@ -51,7 +51,7 @@ class Checkup:
 
     @property
     def healthy(self) -> bool:
-        """True where nothing is an error."""
+        """True if nothing is an error."""
         return not any(finding.level == "error" for finding in self.findings)
 
 

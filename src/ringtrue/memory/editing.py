@@ -70,7 +70,7 @@ def get(root: str, memory_id: str, settings: Settings | None = None) -> Memory:
 
 
 def near_ids(memory_id: str, known: Collection[str]) -> str:
-    """Return the ids that somebody may have meant, as ``'a' or 'b'``; nothing where none is near.
+    """Return the ids that somebody may have meant, as ``'a' or 'b'``; nothing if none is near.
 
     >>> near_ids("session-are-jwt", ["sessions-are-jwt", "redis-is-full"]), near_ids("jwt", ["sessions-are-jwt"])
     ("'sessions-are-jwt'", "'sessions-are-jwt'")
@@ -174,7 +174,7 @@ def edit(root: str, memory_id: str, values: Mapping[str, str], *, now: str, reda
 
 
 def replace(root: str, memory_id: str, record: Record, *, was: Record, now: str, redact: bool = False) -> Memory:
-    """Write a whole record that somebody edited; raises InputError where the memory has changed since it ``was`` read."""
+    """Write a whole record that somebody edited; raises InputError if the memory has changed since it ``was`` read."""
 
     def swap(memory: Memory) -> Memory:
         if as_record(memory) != dict(was):

@@ -83,7 +83,7 @@ def records_of(memories: Sequence[Memory], *, redact: bool = False) -> list[Reco
 def send(records: Sequence[Record], target: Path, format: str, *, overwrite: bool = False) -> list[Path]:
     """Write records to a file, or as notes into a folder, and return what was written.
 
-    Raises InputError where a file would be overwritten and that was not asked for, before anything is written.
+    Raises InputError if a file would be overwritten and that was not asked for, before anything is written.
     """
     check_choice(format, FORMATS, f"there is no format '{format}'")
     if format == "markdown":

@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changed:
-    """A file of somebody else with entries of ours in it: its bytes before, None where it was not there, and the hash after."""
+    """A file of somebody else with entries of ours in it: its bytes before, None if it was not there, and the hash after."""
 
     kind: str
     before: bytes | None
@@ -59,7 +59,7 @@ class Files:
         self._wanted: dict[Path, bytes | None] = {}
 
     def read(self, path: Path) -> bytes | None:
-        """Return a file as it is going to be; None where there is none. Raises InputError where it cannot be read."""
+        """Return a file as it is going to be; None if there is none. Raises InputError if it cannot be read."""
         path = _real(path)
         if path in self._wanted:
             return self._wanted[path]
@@ -146,7 +146,7 @@ def remove_empty(base: Path, folders: Iterable[str]) -> None:
 
 
 def read_note(path: Path) -> Note | None:
-    """Return the note of an installation, None where there is none; raises InputError for one that cannot be understood."""
+    """Return the note of an installation, None if there is none; raises InputError for one that cannot be understood."""
     data = _on_disk(path)
     if data is None:
         return None

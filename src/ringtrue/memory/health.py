@@ -19,11 +19,11 @@ TIMELY = 30
 
 @dataclass(frozen=True)
 class Health:
-    """Figures of one window of time; a rate is None where there is nothing to divide by.
+    """Figures of one window of time; a rate is None if there is nothing to divide by.
 
     ``searched`` are the prompts that were looked up: those injected and those silent. Empty prompts, nods and the host's own
     messages are none of them. ``unused_rate`` is the share of prompts with an injection of which nothing was read or quoted;
-    that is not yet wrong, since a title alone can help, and None where the host reports no read at all. ``false_inject_rate``
+    that is not yet wrong, since a title alone can help, and None if the host reports no read at all. ``false_inject_rate``
     is the share of wrong ones among the injections that somebody judged (``signals.MemoryFigures``).
     """
 
@@ -62,7 +62,7 @@ class Health:
 
 
 def health(root: str, *, now: float, days: float = DAYS) -> Health:
-    """Return the figures of the last days of a memory folder; all counts are 0 where there is no journal."""
+    """Return the figures of the last days of a memory folder; all counts are 0 if there is no journal."""
     from ringtrue.memory.signals import figures
 
     since = now - days * DAY

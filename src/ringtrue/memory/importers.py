@@ -110,7 +110,7 @@ def _guesses(facts: Mapping[str, Any], body: str, path: str) -> Iterator[str]:
 
 
 def _broken(text: str) -> str:
-    """Return what is wrong with the front matter of a note, and the cure; nothing where it can be read.
+    """Return what is wrong with the front matter of a note, and the cure; nothing if it can be read.
 
     Notes that are read in place are taken as they are; what is copied should be copied right.
 
@@ -168,7 +168,7 @@ class ImportResult:
 
 
 def own_notes(name: str, *, project: Path, home: Path) -> Path:
-    """Return the folder in which an agent keeps its own memories of a project; raises MissingInput where there is none.
+    """Return the folder in which an agent keeps its own memories of a project; raises MissingInput if there is none.
 
     Claude's is ``~/.claude/projects/<path of the project>/memory``, every sign of the path but letters and digits a ``-``.
     """
@@ -187,7 +187,7 @@ def own_notes(name: str, *, project: Path, home: Path) -> Path:
 
 
 def read_source(source: str, *, now: str, stdin: str | None = None) -> list[Incoming]:
-    """Return what a file, a folder or ``-`` (``stdin``) holds; raises MissingInput where there is nothing of the name.
+    """Return what a file, a folder or ``-`` (``stdin``) holds; raises MissingInput if there is nothing of the name.
 
     ``now`` dates what has no date. A file that cannot be read is an Incoming with a fault.
     """
@@ -346,7 +346,7 @@ class _Import:
     done: dict[str, list[str]] = field(default_factory=lambda: {"added": [], "unchanged": [], "skipped": [], "replaced": []})
 
     def take(self, one: Incoming) -> Memory | None:
-        """Write a memory and return it; None where it is left as it is. Raises InputError or MemoryFault."""
+        """Write a memory and return it; None if it is left as it is. Raises InputError or MemoryFault."""
         record, made = _acceptable(one, redact=self.redact)
         memory = from_record(record)
         if "id" in made:

@@ -93,7 +93,7 @@ def install(
 
     ``base`` is a project, or with ``user`` the home folder. ``python`` runs the hook; unless given it is the one that this
     Python was made from, since the hook needs no package and an environment may be removed. ``home`` is where an installation
-    for the user would lie, to warn of two at once. Raises InputError where the Python cannot be used, a folder of ours is
+    for the user would lie, to warn of two at once. Raises InputError if the Python cannot be used, a folder of ours is
     somebody else's, or a file of the host cannot be read; then nothing has changed.
     """
     spot = _spot(host, base.absolute(), user=user)
@@ -134,10 +134,10 @@ def install(
 
 
 def uninstall(host: str, *, base: Path, user: bool = False, dry_run: bool = False) -> Done | None:
-    """Take the plugin out of a host and return what was done; None where it is not installed.
+    """Take the plugin out of a host and return what was done; None if it is not installed.
 
     Files that were made are removed, those of others get their old bytes back, or lose our entries alone where they were
-    edited since. Memories and what was noted about them stay. Raises InputError where a file cannot be read; then nothing has
+    edited since. Memories and what was noted about them stay. Raises InputError if a file cannot be read; then nothing has
     changed.
     """
     spot = _spot(host, base.absolute(), user=user)
@@ -215,7 +215,7 @@ def _filled(name: str, data: bytes, words: Mapping[str, str]) -> bytes:
 
 
 def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str) -> bytes | None:
-    """Return a file of the host with our entries; None where there is nothing to enter."""
+    """Return a file of the host with our entries; None if there is nothing to enter."""
     if kind == "hooks":
         return with_hooks(there, place, codex_hooks(python, spot.home / LIBRARY / "hook.py"))
     if not _serves():
@@ -315,7 +315,7 @@ NOTHING_DONE = "nothing was changed"
 
 
 def with_hooks(data: bytes | None, place: str, hooks: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
-    """Return a hooks.json with these groups at the end of their events; raises InputError where it cannot be read."""
+    """Return a hooks.json with these groups at the end of their events; raises InputError if it cannot be read."""
     record = _object(data, place)
     events = record.setdefault("hooks", {})
     if not isinstance(events, dict):
@@ -329,7 +329,7 @@ def with_hooks(data: bytes | None, place: str, hooks: Mapping[str, Sequence[Mapp
 
 
 def with_server(data: bytes | None, place: str, server: Mapping[str, Any]) -> bytes:
-    """Return an opencode.json with our MCP server; raises InputError where it cannot be read or has another of that name."""
+    """Return an opencode.json with our MCP server; raises InputError if it cannot be read or has another of that name."""
     record = _object(data, place)
     servers = record.setdefault("mcp", {})
     if not isinstance(servers, dict):
@@ -364,7 +364,7 @@ def with_table(data: bytes | None, place: str, server: Mapping[str, Any]) -> byt
 def without_ours(command: str) -> Callable[[str, str, bytes, bytes | None], bytes | None]:
     """Return a function that takes our entries out of an edited file; ``command`` is what those of our hooks contain.
 
-    It returns None where nothing else is left of a file that we made, and raises InputError where it cannot be read.
+    It returns None if nothing else is left of a file that we made, and raises InputError if it cannot be read.
     """
 
     def strip(place: str, kind: str, data: bytes, before: bytes | None) -> bytes | None:

@@ -270,7 +270,7 @@ def _judge(one: _Said, other: _Said, weights: Mapping[str, float], words: float,
 
 
 def _conflict(one: _Said, other: _Said, weights: Mapping[str, float], words: float) -> str:
-    """Return what sets two memories about one thing against each other; nothing where nothing does."""
+    """Return what sets two memories about one thing against each other; nothing if nothing does."""
     mine, theirs = (a.telling(set(a.title) - b.stems, weights) for a, b in ((one, other), (other, one)))
     starts = [next((name for name in side.title if weights[name] >= TELLING), "") for side in (one, other)]
     if starts[0] in mine and starts[1] in theirs:

@@ -45,7 +45,7 @@ def kebab(text: str) -> str:
 
 
 def id_problem(value: object) -> str | None:
-    """Return what is wrong with an id, and the cure; None where nothing is."""
+    """Return what is wrong with an id, and the cure; None if nothing is."""
     if not isinstance(value, str) or not value:
         return f"id is {_shown(value)}; write small letters, digits and '-', at most {ID_LIMIT}"
     if len(value) > ID_LIMIT:
@@ -57,7 +57,7 @@ def id_problem(value: object) -> str | None:
 
 
 def title_problem(value: object) -> str | None:
-    """Return what is wrong with a title, and the cure; None where nothing is."""
+    """Return what is wrong with a title, and the cure; None if nothing is."""
     if not isinstance(value, str) or not value.strip():
         return f"title is {_shown(value)}; write one line that says what was learned"
     if len(value) > TITLE_LIMIT:
@@ -176,7 +176,7 @@ def references_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Return a time as written in a memory, with a time zone; None where it is none."""
+    """Return a time as written in a memory, with a time zone; None if it is none."""
     from datetime import UTC
 
     if not isinstance(value, str):

@@ -150,7 +150,7 @@ class Address:
 
     @property
     def local(self) -> bool:
-        """True where only this machine can reach it."""
+        """True if only this machine can reach it."""
         if self.host == "localhost":
             return True
         try:
@@ -223,7 +223,7 @@ class _Guarded:
 
 
 def serve_http(server: StrictServer, address: Address, *, token: str = "", names: Sequence[str] = ()) -> None:
-    """Listen until the process is told to stop. Raises InputError as ``http_app`` does; OSError where the port is taken."""
+    """Listen until the process is told to stop. Raises InputError as ``http_app`` does; OSError if the port is taken."""
     import socket
 
     import uvicorn

@@ -1,6 +1,6 @@
 """From the journal of the hooks into the platform's store, and the figures that say whether the memory works.
 
-What a prompt was shown becomes a logged search (tool ``memory_hook``; an empty list where the hook was silent), what a tool of
+What a prompt was shown becomes a logged search (tool ``memory_hook``; an empty list if the hook was silent), what a tool of
 the MCP server found one of that tool; reads, quotations and validations become feedback, joined to the search that showed the
 memory by prompt id, else by session. Everything has the same id every time, so bringing a journal twice changes nothing.
 
@@ -197,7 +197,7 @@ class MemoryFigures:
     """Whether the memory works: what the hook did with prompts, and what became of what it showed.
 
     An injection is a prompt that was shown at least one memory. It is ``false`` where one of them was wrong, right where all
-    of them were, else unknown; a share is None where nothing could make it.
+    of them were, else unknown; a share is None if nothing could make it.
     """
 
     prompts: int

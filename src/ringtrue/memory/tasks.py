@@ -49,7 +49,7 @@ def outcome_of(session_id: str, task_id: str, before: State, after: State) -> Ta
 
 
 def preflight(root: str, *, session_id: str, task_id: str, state: State, now: float) -> bool:
-    """Write down how a task begins; return True where it had begun before, which no longer counts then.
+    """Write down how a task begins; return True if it had begun before, which no longer counts then.
 
     Raises InputError without a session or a task to know it by, for a task that has ended, and where nothing can be written.
     """
@@ -62,7 +62,7 @@ def preflight(root: str, *, session_id: str, task_id: str, state: State, now: fl
 
 
 def postflight(root: str, *, session_id: str, task_id: str, state: State, now: float) -> TaskOutcome:
-    """Write down how a task ended and return what it taught; raises InputError where it never began or ended already."""
+    """Write down how a task ended and return what it taught; raises InputError if it never began or ended already."""
     begun, ended = _task(root, session_id, task_id)
     if ended:
         raise InputError(f"task '{task_id}' of session '{session_id}' has ended already; its outcome stands")

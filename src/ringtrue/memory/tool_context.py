@@ -39,7 +39,7 @@ class Session:
     _used: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_USED))
 
     def has(self, memory: Memory, text: str) -> bool:
-        """True where this very text of a memory was sent before."""
+        """True if this very text of a memory was sent before."""
         return self._sent.get(memory.id) == _mark(memory, text)
 
     def send(self, memory: Memory, text: str) -> None:
@@ -85,7 +85,7 @@ class Sessions:
             return sum(session.saved for session in self._sessions.values())
 
     def of(self, session_id: str) -> Session | None:
-        """Return the session of an id, begun where it is new; None where there is no id to know it by.
+        """Return the session of an id, begun where it is new; None if there is no id to know it by.
 
         >>> sessions = Sessions()
         >>> sessions.of("s-1") is sessions.of("s-1"), sessions.of("")
@@ -121,7 +121,7 @@ class ToolContext:
             return engine
 
     def session(self, session_id: str, fresh: bool) -> Session | None:
-        """Return the session of a call, the server's own where it names none; None where there is neither.
+        """Return the session of a call, the server's own where it names none; None if there is neither.
 
         A fresh one has been given nothing.
         """
@@ -131,7 +131,7 @@ class ToolContext:
         return session
 
     def needed(self, session_id: str) -> str:
-        """Return the id of a call's session; raises InputError where there is none."""
+        """Return the id of a call's session; raises InputError if there is none."""
         if not (session_id or self._own_session):
             raise InputError("session_id is empty and this server has no session of its own; name the conversation")
         return session_id or self._own_session

@@ -27,7 +27,7 @@ class QueryRow:
     query_id: str
     text: str
     value: float | None
-    """By the measure of the list; None where it is undefined, or the query failed."""
+    """By the measure of the list; None if it is undefined, or the query failed."""
     values: dict[str, float | None]
     ms: float | None
     error: str | None
@@ -76,7 +76,7 @@ def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", te
 
 
 def known(value: float | None) -> float | None:
-    """Return a number, or None where it is undefined: JSON has no word for that but null."""
+    """Return a number, or None if it is undefined: JSON has no word for that but null."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 

@@ -33,7 +33,7 @@ from ringtrue.verdict import Check
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better one side is than the other, with the interval of the mean; nan where it cannot be known."""
+    """How much better one side is than the other, with the interval of the mean; nan if it cannot be known."""
 
     n: int
     mean: float
@@ -42,7 +42,7 @@ class Difference:
 
 
 def paired(before: Scores, after: Scores, measure: str, *, alpha: float = 0.05) -> Difference | None:
-    """Return how much better ``after`` is over shared queries, above 0 being better; None where either lacks the measure."""
+    """Return how much better ``after`` is over shared queries, above 0 being better; None if either lacks the measure."""
     wanted = Measure.parse(measure)
     if wanted not in before.measures or wanted not in after.measures:
         return None
@@ -124,7 +124,7 @@ class MeasureLine:
 
     @property
     def change(self) -> float:
-        """The difference as a share of the baseline; nan where that is 0 or unknown."""
+        """The difference as a share of the baseline; nan if that is 0 or unknown."""
         return self.diff / self.baseline if self.baseline else math.nan
 
 

@@ -160,7 +160,7 @@ def count_tokens(text: str) -> int:
 
 
 def whole(text: str) -> Iterator[Span]:
-    """Yield the text as one passage, nothing where it is blank."""
+    """Yield the text as one passage, nothing if it is blank."""
     if bare := text.strip():
         start = len(text) - len(text.lstrip())
         yield Span(start, start + len(bare))

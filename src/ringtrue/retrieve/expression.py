@@ -419,7 +419,7 @@ def _channels(expression: Expression | Pipeline) -> Iterator[str]:
 def _restricted(
     expression: Expression | Pipeline, wanted: frozenset[str], *, steps: bool = True
 ) -> Expression | Pipeline | None:
-    """Return what is left of an expression with only these channels; None where nothing is."""
+    """Return what is left of an expression with only these channels; None if nothing is."""
     head, after = _head(expression)
     if not _fuses(head):
         found: Expression | Pipeline | None = head if head.name in wanted else None

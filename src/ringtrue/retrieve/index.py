@@ -71,7 +71,7 @@ class StoredIndex(ABC, Generic[S]):
 
     @abstractmethod
     def load(self, place: Path, count: int, ids: Mapping[int, str]) -> S:
-        """Return what a search needs; raises OSError, ValueError or sqlite3.Error where the files are not whole.
+        """Return what a search needs; raises OSError, ValueError or sqlite3.Error if the files are not whole.
 
         ``ids`` are the documents by their rows; a row that is not among them was removed since the index was made.
         """
@@ -150,7 +150,7 @@ class StoredIndex(ABC, Generic[S]):
         raise InputError(f"{self.folder}: cannot be read ({problem}); remove that folder, it is made again") from problem
 
     def _state(self, generation: int) -> IndexState | None:
-        """Return what the index says it holds; nothing where that cannot be, like a generation yet to come."""
+        """Return what the index says it holds; nothing if that cannot be, like a generation yet to come."""
         try:
             found = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
             state = IndexState(found["place"], found["generation"], found["count"])

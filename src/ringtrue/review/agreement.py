@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether reviewers agree well enough to publish; ``passed`` is None where nothing was judged by two."""
+    """Whether reviewers agree well enough to publish; ``passed`` is None if nothing was judged by two."""
 
     passed: bool | None
     says: str
@@ -56,7 +56,7 @@ def gate(ratings: Sequence[Rating]) -> Gate:
 
 
 def require(found: Gate, *, force: bool = False, reason: str = "") -> str:
-    """Return why low agreement is passed over, empty where it is not; raises CannotDecide where it is low and not forced.
+    """Return why low agreement is passed over, empty if it is not; raises CannotDecide if it is low and not forced.
 
     Raises InputError for force without a reason: others must be able to read it later.
     """
@@ -119,7 +119,7 @@ SCALE = (
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A measure of agreement with its 95 % bootstrap interval; None where there is none, ``why`` says."""
+    """A measure of agreement with its 95 % bootstrap interval; None if there is none, ``why`` says."""
 
     name: str
     value: float | None = None
@@ -137,7 +137,7 @@ class RatingTable:
     counts: tuple[tuple[int, ...], ...]
     items: int
     kappa: float | None
-    """Cohen's; None where it is not defined."""
+    """Cohen's; None if it is not defined."""
 
     @property
     def same(self) -> int:

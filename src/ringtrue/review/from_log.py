@@ -107,7 +107,7 @@ def implied(store: Store, *, project: str = DEFAULT_PROJECT, allowed: Callable[[
 
 
 def _mean(given: Sequence[StoredJudgment]) -> int | None:
-    """Return the grade that several signals make together; None where none of them is worth anything."""
+    """Return the grade that several signals make together; None if none of them is worth anything."""
     weight = sum(judgment.confidence for judgment in given)
     total = sum(judgment.relevance * judgment.confidence for judgment in given)
     return math.ceil(total / weight - 0.5) if weight > 0 else None
@@ -130,7 +130,7 @@ class LlmGenerator:
         self.name = f"llm:{opened.model}"
 
     def queries(self, document: Document, *, count: int) -> Sequence[str]:
-        """Return up to ``count`` queries for a document; raises SearchFailed where the endpoint answers none."""
+        """Return up to ``count`` queries for a document; raises SearchFailed if the endpoint answers none."""
         endpoint = self._endpoint
         body = {**endpoint.options, "model": endpoint.model, "messages": _messages(document, count, endpoint.longest)}
         return _read(endpoint.name, endpoint.tried(lambda: endpoint.post(body)))[:count]

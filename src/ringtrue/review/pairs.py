@@ -94,7 +94,7 @@ class BacklogRow:
     source: str
     """How it came into the queue."""
     golden: str
-    """The set that it is judged for; empty where none is named."""
+    """The set that it is judged for; empty if none is named."""
 
     @property
     def missing(self) -> int:

@@ -140,7 +140,7 @@ class ReviewQueue:
     def next(
         self, reviewer: str, *, now: datetime, minutes: float = RESERVED, seed: int = 0, passing: Collection[str] = ()
     ) -> ReviewItem | None:
-        """Return a pair for a reviewer and keep it for them for a while; None where nothing is left that they could judge.
+        """Return a pair for a reviewer and keep it for them for a while; None if nothing is left that they could judge.
 
         Urgent pairs come first; those of about the same priority (to one decimal) in an order drawn for this reviewer, so
         that no pair is always judged by tired people. Who has a pair already gets the same again. ``passing`` are keys to
@@ -204,7 +204,7 @@ class ReviewQueue:
         return self._change(key, close) or self.find(key)
 
     def undo(self, reviewer: str) -> ReviewItem | None:
-        """Take back the last thing that a reviewer said and return its pair; None where there is nothing to take back.
+        """Take back the last thing that a reviewer said and return its pair; None if there is nothing to take back.
 
         What is published stays.
         """

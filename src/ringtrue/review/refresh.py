@@ -212,7 +212,7 @@ def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -
 
 
 def open_proposal(store: Store, golden: GoldenSet, *, project: str = "default") -> Proposal | None:
-    """Return the proposal that was made for exactly this version of a set; None where there is none."""
+    """Return the proposal that was made for exactly this version of a set; None if there is none."""
     for entry in store.audit(project=project, subject=version_name(golden), what=PROPOSED, limit=1):
         detail: Any = entry.detail
         facts = detail["metadata"]

@@ -64,7 +64,7 @@ class Standing:
     samples: int
     mean_difference: float | None
     control: float | None
-    """Mean score; None where only differences are counted, or none yet."""
+    """Mean score; None if only differences are counted, or none yet."""
     treatment: float | None
     measure: str | None
     interval: tuple[float, float] | None
@@ -99,7 +99,7 @@ def create_test(
     """Start the test of a feature and return it.
 
     ``measure`` names what the scores are; None for a test that is fed differences, such as credits of interleaving. ``sigma``
-    is the known standard deviation of the differences; estimated unless given. ``again`` begins anew where the feature has a
+    is the known standard deviation of the differences; estimated unless given. ``again`` begins anew if the feature has a
     test, as after a change of the candidate: nothing counted before is taken over, nor counted again under its id; a question
     that the candidate answers afresh counts under another (``counted_as``). Raises InputError if an option is unusable or,
     without ``again``, the feature has a test.
@@ -148,7 +148,7 @@ def record_scores(
 ) -> Recorded:
     """Count the scores of both sides on one query; the same query id is counted once.
 
-    Raises InputError for scores outside 0 to 1, or a test of differences alone; MissingInput where there is no such test.
+    Raises InputError for scores outside 0 to 1, or a test of differences alone; MissingInput if there is no such test.
     """
     return _record(store, feature_id, query_id, (control, treatment), now=now, project=project)
 
@@ -190,7 +190,7 @@ def record_difference(
 ) -> Recorded:
     """Count one difference, such as the credit of an interleaved list; the same query id is counted once.
 
-    Raises InputError for a difference outside −1 to 1, or a test of scores; MissingInput where there is no such test.
+    Raises InputError for a difference outside −1 to 1, or a test of scores; MissingInput if there is no such test.
     """
     if not -1 <= difference <= 1:
         raise InputError(f"query {query_id!r}: the difference {difference!r} does not lie in −1 to 1; scale it beforehand")
@@ -200,7 +200,7 @@ def record_difference(
 def set_status(
     store: Store, feature_id: str, status: Status, *, now: str, who: str, why: str = "", project: str = DEFAULT_PROJECT
 ) -> ABTest:
-    """Pause, resume, graduate or reject a test and write down who did it; return it. Raises MissingInput where there is none.
+    """Pause, resume, graduate or reject a test and write down who did it; return it. Raises MissingInput if there is none.
 
     Where it has that status already nothing changes and nothing is written down.
     """
@@ -218,7 +218,7 @@ def set_status(
 
 
 def begin_now(store: Store, feature_id: str, *, now: str, project: str = DEFAULT_PROJECT) -> bool:
-    """Let a test that has counted nothing begin now, as when its candidate is named after it; True where there is such a test.
+    """Let a test that has counted nothing begin now, as when its candidate is named after it; True if there is such a test.
 
     A test that has counted something stays as it is, and so does one of a feature that has none: False.
     """
@@ -232,7 +232,7 @@ def begin_now(store: Store, feature_id: str, *, now: str, project: str = DEFAULT
 
 
 def found_test(store: Store, feature_id: str, *, project: str = DEFAULT_PROJECT) -> ABTest:
-    """Return a feature's test; raises MissingInput where there is none."""
+    """Return a feature's test; raises MissingInput if there is none."""
     test = store.test(feature_id, project=project)
     if test is None:
         raise MissingInput(
@@ -279,7 +279,7 @@ def decided_after(test: ABTest) -> int:
 
 
 def measure_of(test: ABTest) -> str | None:
-    """Return what the scores of a test are; None where it counts differences alone."""
+    """Return what the scores of a test are; None if it counts differences alone."""
     return next((name.removeprefix("control_") for name in test.sums if name.startswith("control_")), None)
 
 

@@ -50,7 +50,7 @@ class Reply:
     error: str | None = None
     gone: bool = False
     kind: str | None = None
-    """The type of what the candidate raised; None where the error is ours."""
+    """The type of what the candidate raised; None if the error is ours."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Described:
 
     @cached_property
     def opened(self) -> Retriever:
-        """The retriever itself; raises MissingInput where the folder holds no documents."""
+        """The retriever itself; raises MissingInput if the folder holds no documents."""
         from ringtrue.retrieve import Collection, build, names_documents
 
         if not names_documents(self.expression):
@@ -100,7 +100,7 @@ def answer(candidate: Any, text: str, options: Mapping[str, Any], *, timer: Call
 
 
 def searching(thing: Any) -> Callable[..., Any]:
-    """Return what is called to search: the method ``search``, or the thing itself; raises InputError where it is neither."""
+    """Return what is called to search: the method ``search``, or the thing itself; raises InputError if it is neither."""
     asked = getattr(thing, "search", thing)
     if not callable(asked):
         raise InputError(f"{type(thing).__name__} cannot search; give it a method search(text, *, k), or pass a function")
@@ -264,7 +264,7 @@ def _kill_group(process: SpawnProcess) -> None:
 
 
 def as_sent(candidate: Any) -> bytes:
-    """Return a candidate as it travels to a process; raises InputError where it cannot."""
+    """Return a candidate as it travels to a process; raises InputError if it cannot."""
     try:
         return pickle.dumps(candidate)
     except Exception as problem:

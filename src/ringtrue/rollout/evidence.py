@@ -51,7 +51,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything a decision rests on; None where there is nothing."""
+    """Everything a decision rests on; None if there is nothing."""
 
     golden: StoredResult | None = None
     """The candidate on the golden corpus, newest result."""

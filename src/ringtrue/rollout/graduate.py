@@ -112,7 +112,7 @@ def step(
     """Decide about a flag, move it where that is due, and return the decision.
 
     Running it again, or from several processes at once, moves one stage only: the write takes place only where the flag is
-    still as it was read. Raises MissingInput where there is no such flag.
+    still as it was read. Raises MissingInput if there is no such flag.
     """
     flag = existing_flag(store, name, project=project)
     evidence = gather(store, flag, now=now, breaches=breaches)
@@ -128,7 +128,7 @@ def step(
 
 
 def roll_back(store: Store, name: str, *, now: datetime, who: str, why: str, project: str = DEFAULT_PROJECT) -> Flag:
-    """Take a feature away from everybody and pause it; return the flag. Raises MissingInput where there is none."""
+    """Take a feature away from everybody and pause it; return the flag. Raises MissingInput if there is none."""
     existing_flag(store, name, project=project)
     return change_flag(store, name, who=who, now=now, why=f"rollback: {why}", project=project, rollout=0.0, state="paused")
 

@@ -52,7 +52,7 @@ def of_production(one: StoredResult) -> bool:
 
 
 def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str | None = None) -> Pair | None:
-    """Return what a project's quality is told of; None where nothing was evaluated.
+    """Return what a project's quality is told of; None if nothing was evaluated.
 
     That is the search that is ``served``, else that of the baseline, on the golden set of the baseline; without a baseline the
     served search on the set it is evaluated with most; where it never was, whatever is evaluated most, and of equals the last.

@@ -1,7 +1,7 @@
 """Interleaving: one list made of two rankings; whose results do people choose? For low traffic.
 
 Both rankings stand in every list that is shown, so that each click compares them and nobody's mood or task does: far fewer
-impressions than an A/B test. Every place has a credit in −1 to 1, above 0 where a click speaks for the treatment. Over the ways
+impressions than an A/B test. Every place has a credit in −1 to 1, above 0 if a click speaks for the treatment. Over the ways
 a list may be drawn the credit of *every place* has mean 0; so whoever clicks by place alone, whatever places those are, favours
 no side, and the sequential test of the credits, one per impression, keeps its alpha.
 
@@ -198,7 +198,7 @@ class InterleavingOutcome:
     mean_credit: float | None
     """Above 0 for the treatment; None without a click."""
     interval: tuple[float, float] | None
-    """Of the mean credit, valid at every look; None where the sprt decides."""
+    """Of the mean credit, valid at every look; None if the sprt decides."""
     decision: str
     decided_after: int | None
 

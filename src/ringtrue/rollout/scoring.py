@@ -102,8 +102,8 @@ def feed_for_test(
 ) -> Feed:
     """Return the feed of a feature's sequential test: reciprocal ranks, or nDCG where the test is of that.
 
-    A question counts once in a test, and once more in one begun anew (``counted_as``). Raises MissingInput where there is no
-    such test, and InputError where it is of something else.
+    A question counts once in a test, and once more in one begun anew (``counted_as``). Raises MissingInput if there is no
+    such test, and InputError if it is of something else.
     """
     measure = measure_of(found_test(store, feature_id, project=project))
     if measure not in ("mrr", "ndcg"):

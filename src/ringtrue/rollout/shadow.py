@@ -75,7 +75,7 @@ class ShadowCounts:
     unsaved: int = 0
     """Rows that the store did not take."""
     paused: str | None = None
-    """Why shadowing stands still; None where it does not."""
+    """Why shadowing stands still; None if it does not."""
     problem: str | None = None
     """The last thing that went wrong with storing, scoring or feeding."""
 
@@ -213,7 +213,7 @@ class Shadow:
         scope: Mapping[str, str] | None = None,
         session: Sequence[str] | None = None,
     ) -> bool:
-        """Have the candidate answer beside an answer that production gave, here or elsewhere; True where it will be tried.
+        """Have the candidate answer beside an answer that production gave, here or elsewhere; True if it will be tried.
 
         This is what ``search`` does after production has answered, for systems that log and are shadowed by another process.
         A live shadow leaves out searches that are marked as an evaluation's or a test's.

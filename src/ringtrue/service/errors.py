@@ -2,7 +2,7 @@
 
 ``{"error": {"code", "message", "field", "request_id"}}``: the code is for programs, the message for people. What a message may
 not hold: a path of this machine, an address with a password, a traceback. What lies below the service names options of the
-command line; a message is kept as it was raised, and worded anew where it is shown.
+command line; a message is kept as it was raised, and worded anew if it is shown.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class JobProgress:
         self._says, self._done, self._total = "", 0, 0
 
     def start(self, what: str, total: int) -> None:
-        """Begin a part of the work of so many steps; 0 where nobody knows how many."""
+        """Begin a part of the work of so many steps; 0 if nobody knows how many."""
         with self._lock:
             self._says, self._done, self._total = what, 0, total
         self.check()
@@ -82,7 +82,7 @@ class JobProgress:
             return self._says
 
     def check(self) -> None:
-        """Raise Cancelled where the work is no longer wanted."""
+        """Raise Cancelled if the work is no longer wanted."""
         if self._stopped.is_set():
             raise Cancelled
 

@@ -264,7 +264,7 @@ def allowed_share(plan: SequentialPlan, simulations: int) -> float:
 def broken_promises(
     rates: Sequence[SequentialRate], plan: SequentialPlan = DEFAULT_PLAN, *, rare: Sequence[RareLossRate] = ()
 ) -> tuple[str, ...]:
-    """Return, in words, where a method that promises alpha and beta did not keep them; empty where all did.
+    """Return, in words, where a method that promises alpha and beta did not keep them; empty if all did.
 
     >>> rates = sequential_rates(simulations=100, most=600, shapes=["gaussian"])
     >>> broken_promises(rates)

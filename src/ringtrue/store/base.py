@@ -88,7 +88,7 @@ class Base:
     def only(self, project: str) -> Self:
         """Return the same store as one project sees it: calls for another project, or for all, raise InputError.
 
-        It shares the connections of this one; closing it closes nothing. Raises InputError where this store is for another
+        It shares the connections of this one; closing it closes nothing. Raises InputError if this store is for another
         project already, and for a name that no project can have.
         """
         name = words(project)
@@ -121,7 +121,7 @@ class Base:
         self.close()
 
     def _for_all(self) -> None:
-        """Raise InputError where this is a store of one project: for what goes to the database by other ways than SQL."""
+        """Raise InputError if this is a store of one project: for what goes to the database by other ways than SQL."""
         if self._project != EVERY:
             raise InputError(f"this store is for project {self._project!r} only, and the call is for all; use the store of all")
 

@@ -99,7 +99,7 @@ def _check(connection: Connection, _cursor: Any, _statement: str, _parameters: A
 
 
 def _project_parameters(compiled: Any) -> list[str] | None:
-    """Return the parameters of a statement that name a project; None where one of its tables is not confined to any."""
+    """Return the parameters of a statement that name a project; None if one of its tables is not confined to any."""
     if not isinstance(compiled.statement, Select | CompoundSelect | Insert | Update | Delete):
         return None
     names: list[str] = []

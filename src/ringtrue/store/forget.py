@@ -137,7 +137,7 @@ class _Words:
         self._others: dict[str, tuple[str, str]] | None = None
 
     def are_theirs(self, text: object) -> bool:
-        """True where the user searched for these words."""
+        """True if the user searched for these words."""
         return isinstance(text, str) and spelling(text) in self._keys
 
     def elsewhere(self, key: str) -> tuple[str, str] | None:
@@ -216,7 +216,7 @@ def _delete(connection: Connection, project: str, traces: _Traces) -> dict[str, 
 
 
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
-"""What becomes of a row: the columns to be changed, none of them where it stays as it is, None where it goes."""
+"""What becomes of a row: the columns to be changed, none of them where it stays as it is, None if it goes."""
 
 
 def _change(connection: Connection, project: str, table: Table, rows: Select[Any], change: Change) -> int:
@@ -237,7 +237,7 @@ def _delete_rows(connection: Connection, project: str, table: Table, ids: Sequen
 
 
 def _put(connection: Connection, project: str, table: Table, row: Mapping[Any, Any], new: Mapping[str, Any]) -> bool:
-    """Change a row; False where the same judge's judgment stands there already."""
+    """Change a row; False if the same judge's judgment stands there already."""
     if table is eval_judgments and "query_id" in new:
         key = {name: {**row, **new}[name] for name in ("project", "query_id", "memory_id", "source", "annotator")}
         taken = select(table.c.id).where(*(table.c[name] == value for name, value in key.items()))

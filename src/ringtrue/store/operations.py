@@ -80,7 +80,7 @@ class OperationsStore(Base):
         return KEY.read(row)
 
     def verify_key(self, token: str, *, now: Moment) -> ApiKey | None:
-        """Return the key that a token belongs to, and note its use; None where there is none, or it ended or was revoked."""
+        """Return the key that a token belongs to, and note its use; None if there is none, or it ended or was revoked."""
         table, moment = KEY.table, timestamp(now)
         with self._reading() as connection:
             row = connection.execute(select(table).where(table.c.key_hash == _hash(token))).mappings().first()

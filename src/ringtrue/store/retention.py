@@ -36,7 +36,7 @@ _FIELDS = {field.name for field in fields(LoggedQuery)}
 def write_archive(file: Path, queries: Sequence[LoggedQuery]) -> None:
     """Write searches to a new file; it is on the disk, whole and readable, or not there at all.
 
-    Raises InputError where the file cannot be written, or does not read back as written.
+    Raises InputError if the file cannot be written, or does not read back as written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def sync_folder(folder: Path) -> None:
 def archived_queries(path: str | Path) -> Iterator[LoggedQuery]:
     """Yield the searches of an archive, or of all archives in a folder; a search that is in two comes once.
 
-    Raises MissingInput where there is no archive, InputError for a file that is none or is cut off.
+    Raises MissingInput if there is no archive, InputError for a file that is none or is cut off.
     """
     place = Path(path)
     files = sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else [place]
@@ -212,7 +212,7 @@ class RetentionStore(Base):
         Return what was taken out by project; with ``dry_run`` nothing is. An archive is noted before it is written, and its
         queries are deleted in the transaction that notes how many it holds, when it is on the disk: stopped at any moment, a
         query is in the log or in an archive that the store knows, and the next run takes back what was not finished.
-        Raises InputError where the archive cannot be written.
+        Raises InputError if the archive cannot be written.
         """
         keep = retention or Retention()
         return [self._prune(project, now, archive, keep.of_project(project), dry_run) for project in self._having(_KEPT)]

@@ -23,7 +23,7 @@ _LOCK = 0x52696E67  # PostgreSQL's advisory lock of the schema: two processes ma
 
 
 def version(connection: Connection) -> str | None:
-    """Return the version of a database; None where it has no table of Ringtrue."""
+    """Return the version of a database; None if it has no table of Ringtrue."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     found = connection.execute(select(column("version_num")).select_from(table(VERSION_TABLE))).scalar()

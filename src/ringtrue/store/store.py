@@ -73,7 +73,7 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
         """Write a backup while others write, and return the rows of each table.
 
         A name that ends with ``.jsonl.gz`` gets the portable form, which restores on either database; any other gets a copy of
-        the SQLite file. The file appears when it is whole. Raises InputError where it cannot be written, is there already and
+        the SQLite file. The file appears when it is whole. Raises InputError if it cannot be written, is there already and
         may not be overwritten, or is the store itself.
         """
         file, own = Path(path), self.address.sqlite
@@ -94,7 +94,7 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
     def restore(self, path: str | Path, *, replace: bool = False) -> dict[str, int]:
         """Take over a backup of either kind, all of it or nothing, and return the rows of each table.
 
-        Raises InputError where the store holds rows already and they are not to be replaced, for a backup of another schema,
+        Raises InputError if the store holds rows already and they are not to be replaced, for a backup of another schema,
         and for one that is cut off or changed.
         """
         file = Path(path)

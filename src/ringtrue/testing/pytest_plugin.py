@@ -32,7 +32,7 @@ MARK = (
 )
 PROPERTY = "ringtrue"
 _GATED = pytest.StashKey[list[str]]()
-"""What each gate of a test had against it, in the order they were asked; empty where it passed."""
+"""What each gate of a test had against it, in the order they were asked; empty if it passed."""
 _SEVERAL = pytest.StashKey[bool]()
 
 

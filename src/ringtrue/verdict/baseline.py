@@ -72,7 +72,7 @@ def _judged(evaluation: Evaluation) -> dict[str, str]:
 
 
 def write_baseline(baseline: Baseline, path: Path | str) -> None:
-    """Write a baseline to its file, whole or not at all; raises InputError where that is not possible."""
+    """Write a baseline to its file, whole or not at all; raises InputError if that is not possible."""
     target = Path(path)
     try:
         record = baseline_record(baseline)
@@ -84,7 +84,7 @@ def write_baseline(baseline: Baseline, path: Path | str) -> None:
 def read_baseline(path: Path | str) -> Baseline:
     """Return the baseline in a file: Ringtrue's own, or a plain one with ``version`` and ``metrics`` and no more.
 
-    A plain one has no scores per query. Raises MissingInput where there is no file and InputError naming file, field, value
+    A plain one has no scores per query. Raises MissingInput if there is no file and InputError naming file, field, value
     and cure.
     """
     return baseline_from(read_json(path), name=str(path))

@@ -63,7 +63,7 @@ def with_measures(evaluation: Evaluation, wanted: Iterable[str]) -> tuple[Evalua
 def reachable(evaluation: Evaluation, measure: str | Measure, *, queries: Collection[str] | None = None) -> float:
     """Return the mean that the best possible answers would have, given the judgments.
 
-    nan where that cannot be told: for measures that read more than the grades of the documents shown, and for those where
+    nan if that cannot be told: for measures that read more than the grades of the documents shown, and for those where
     lower is better.
     """
     wanted = measure if isinstance(measure, Measure) else Measure.parse(measure)
@@ -87,7 +87,7 @@ def reachable(evaluation: Evaluation, measure: str | Measure, *, queries: Collec
 
 
 def _computed(evaluation: Evaluation, measure: Measure) -> Floats:
-    """Return one value per scored query; raises CannotDecide where the evaluation does not hold what it takes."""
+    """Return one value per scored query; raises CannotDecide if the evaluation does not hold what it takes."""
     if measure.definition.lists:
         raise CannotDecide(f"{measure} was not scored and needs facts about documents; {CURE}")
     known = [other for other in evaluation.scores.measures if not other.definition.lists]

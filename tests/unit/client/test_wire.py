@@ -194,9 +194,9 @@ def test_a_key_that_is_none(key: str) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("127.0.0.1:8080", "no address of a service"),
-        ("ftp://search.example.org", "no address of a service"),
-        ("https://", "no address of a service"),
+        ("127.0.0.1:8080", "not an address of a service"),
+        ("ftp://search.example.org", "not an address of a service"),
+        ("https://", "not an address of a service"),
         ("http://localhost:99999", "cannot be read"),
         ("https://ada:secret@search.example.org", "holds a name or a password"),
         ("https://search.example.org/?key=secret", r"ends with \?"),

@@ -161,7 +161,7 @@ class TestJudging:
     @pytest.mark.parametrize("grade", [4, -1, True])
     def test_a_grade_that_is_none_is_refused(self, queue, grade) -> None:
         queue.add([pair(1)])
-        with pytest.raises(InputError, match="no grade"):
+        with pytest.raises(InputError, match="not a grade"):
             queue.judge(key_of("q1", "d"), grade, reviewer="ada", now=NOW)
 
     def test_an_unknown_key_and_a_nameless_reviewer_are_refused(self, queue) -> None:

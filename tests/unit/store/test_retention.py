@@ -241,7 +241,7 @@ def test_many_rows_go_in_batches(store: Store, tmp_path: Path, monkeypatch: pyte
         ({"queries": -1}, "queries = -1"),
         ({"shadow": "30"}, "shadow = '30'"),
         ({"shadow": True}, "shadow = True"),
-        ({"projects": {"shop": 3}}, "no table of tables"),
+        ({"projects": {"shop": 3}}, "not a table of tables"),
         ({"projects": {"shop": {"x": 3}}}, r"projects\.shop"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_table_replaces_the_default_one_and_the_rest_stays() -> None:
         ({"latency_slack": -1}, ["latency_slack", "milliseconds"]),
         ({"drop_measures": "R@5"}, ["drop_measures", "not a list"]),
         ({"drop_measures": ["R@5", "Recal@5"]}, ["drop_measures", "Recal"]),
-        ({"drop_measures": ["GMAP"], "mode": "statistical"}, ["GMAP", "no mean"]),
+        ({"drop_measures": ["GMAP"], "mode": "statistical"}, ["GMAP", "not a mean"]),
         ({"slice_minimum": 0}, ["slice_minimum", "20"]),
         ({"slice_drop": "yes"}, ["slice_drop", "true nor false"]),
     ],

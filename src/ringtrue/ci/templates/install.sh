@@ -11,7 +11,7 @@ case "$RINGTRUE_SOURCE" in
   # A bare name would be looked up in the package index, where it may be anybody's package.
   *) source="./$RINGTRUE_SOURCE"
     if ! test -e "$source"; then
-      echo "RINGTRUE_SOURCE=$RINGTRUE_SOURCE is no folder or wheel here: set it to one, to a Git URL, or to a version like ==0.1.0" >&2; exit 2
+      echo "RINGTRUE_SOURCE=$RINGTRUE_SOURCE is not a folder or wheel here: set it to one, to a Git URL, or to a version like ==0.1.0" >&2; exit 2
     fi ;;
 esac
 python -m pip install --disable-pip-version-check "$source"

@@ -183,7 +183,7 @@ def read(root: str, names: Iterable[str], faults: list[tuple[str, str]]) -> Iter
 
 
 def read_one(path: str) -> Memory:
-    """Return the memory in a file, a Markdown note included; raises MemoryFault where it holds none."""
+    """Return the memory in a file, a Markdown note included; raises MemoryFault if it holds none."""
     try:
         # Not open(): its layers cost as much as the reading.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -236,7 +236,7 @@ def _deeper(value: object, most: int) -> bool:
 
 
 def own_folder(root: str) -> str:
-    """Return ``<root>/.ringtrue``, made where it is missing and kept out of git; raises OSError where that is not possible."""
+    """Return ``<root>/.ringtrue``, made where it is missing and kept out of git; raises OSError if that is not possible."""
     folder = os.path.join(root, OWN)
     ignore = os.path.join(folder, ".gitignore")
     if os.path.islink(folder):
@@ -250,7 +250,7 @@ def own_folder(root: str) -> str:
 class locked:
     """Hold the lock of a memory folder for a change that reads before it writes: ``with locked(root): …``.
 
-    Others wait; a process that dies lets go of it. Raises OSError where the folder cannot be written.
+    Others wait; a process that dies lets go of it. Raises OSError if the folder cannot be written.
     """
 
     __slots__ = ("_handle", "_root")
@@ -387,7 +387,7 @@ def _refuse_secrets(record: Mapping[str, Any], text: str, path: str) -> None:
 
 
 def _place_of(written: str, value: Any, field: str) -> str:
-    """Return the field whose text, as it is written into the file, holds something; empty where none alone does."""
+    """Return the field whose text, as it is written into the file, holds something; empty if none alone does."""
     if isinstance(value, dict):
         inner = [(f"{field}.{name}" if field else str(name), item) for name, item in value.items()]
     elif isinstance(value, list | tuple):

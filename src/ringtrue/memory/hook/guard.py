@@ -93,7 +93,7 @@ def escape(text: str) -> str:
 
 
 def inside(root: str, path: str) -> bool:
-    """True where a path, after all links and ``..``, lies in a folder; a relative one starts there.
+    """True if a path, after all links and ``..``, lies in a folder; a relative one starts there.
 
     >>> inside("/memory", "decision/x.json"), inside("/memory", "../secrets.json"), inside("/memory", "/memory-2/x.json")
     (True, False, False)

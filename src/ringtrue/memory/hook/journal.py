@@ -28,7 +28,7 @@ TAIL = 262_144
 
 
 def record(root: str, event: Mapping[str, Any]) -> bool:
-    """Add an event; False where it could not be written. Nothing is raised: a hook does its work without a journal too."""
+    """Add an event; False if it could not be written. Nothing is raised: a hook does its work without a journal too."""
     try:
         folder = os.path.join(own_folder(root), FOLDER)
         if os.path.islink(folder):

@@ -63,7 +63,7 @@ def from_note(text: str, path: str) -> Memory:
 
 
 def category_of(facts: dict[str, Any], body: str, path: str) -> tuple[str, str]:
-    """Return the category of a note, and what it was guessed from; nothing where the note itself says it.
+    """Return the category of a note, and what it was guessed from; nothing if the note itself says it.
 
     >>> category_of({"category": "Tech Debt"}, "", "/n/x.md"), category_of({}, "1. stop\\n2. start", "/n/x.md")
     (('tech_debt', ''), ('runbook', 'its numbered steps'))
@@ -126,7 +126,7 @@ def front_faults(text: str) -> list[str]:
 
 
 def front_end(lines: list[str]) -> int:
-    """Return the place of the line that closes the front matter; 0 where there is none. An indented one is text in a block."""
+    """Return the place of the line that closes the front matter; 0 if there is none. An indented one is text in a block."""
     if lines[0].strip() != "---":
         return 0
     return next((place for place, line in enumerate(lines) if place and line.rstrip() == "---"), 0)
@@ -254,7 +254,7 @@ def _faults(value: str, below: list[str], shown: str) -> list[str]:
 
 
 def _members(text: str) -> tuple[list[str], str] | None:
-    """Return the members of the list that a text begins with, and what follows it; None where it is not closed.
+    """Return the members of the list that a text begins with, and what follows it; None if it is not closed.
 
     >>> _members("['it''s, so', b] # two"), _members('["a, b]')
     ((["'it''s, so'", ' b'], ' # two'), None)
@@ -287,7 +287,7 @@ def _members(text: str) -> tuple[list[str], str] | None:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return the place of the quote that closes the one at ``start``; 0 where none does."""
+    """Return the place of the quote that closes the one at ``start``; 0 if none does."""
     quote, place = text[start], start + 1
     while place < len(text):
         if (quote == '"' and text[place] == "\\") or (quote == "'" and text[place : place + 2] == "''"):
@@ -310,7 +310,7 @@ def _plain(value: str) -> str:
 
 
 def _ends(rest: str) -> bool:
-    """True where nothing but a remark follows."""
+    """True if nothing but a remark follows."""
     return not rest.strip() or (rest[0].isspace() and rest.lstrip().startswith("#"))
 
 

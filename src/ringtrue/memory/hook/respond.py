@@ -141,7 +141,7 @@ def _refusal(payload: Mapping[str, Any], prompt: str, settings: Settings) -> tup
 
 
 def _is_phrase(root: str, prompt: str, settings: Settings, now: float) -> bool:
-    """True where a prompt is nothing but a phrase by which a memory wants to be called: "ship it" is not a nod then."""
+    """True if a prompt is nothing but a phrase by which a memory wants to be called: "ship it" is not a nod then."""
     if not query_words(prompt, 1):
         return False
     from .cache import open_index
@@ -310,7 +310,7 @@ def _shown(root: str, joint: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def quoted_words(answer: str, text: str) -> int:
-    """Return the length of the longest run of words that both have, or 0 where it is shorter than eight.
+    """Return the length of the longest run of words that both have, or 0 if it is shorter than eight.
 
     >>> quoted_words("Note: never change or delete an invoice once it is out.", "Never change or delete an invoice once it")
     8
@@ -342,7 +342,7 @@ HINT = "No note kept from earlier work stands out for this prompt. The memory se
 
 
 def context_block(decision: HookDecision, root: str) -> str:
-    """Return the text to put beside the prompt, at most 10,000 characters; an empty one where nothing is shown."""
+    """Return the text to put beside the prompt, at most 10,000 characters; an empty one if nothing is shown."""
     pointers = [_pointer(hit, sure) for hit, sure in zip(decision.inject, decision.confidence, strict=True)]
     while pointers:
         block = "\n".join((_OPEN.format(escape(visible_line(root))), NOTE, *pointers, _CLOSE))

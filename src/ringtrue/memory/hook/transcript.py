@@ -38,7 +38,7 @@ _PATH_FIELDS = ("file_path", "notebook_path", "path")
 
 
 def user_turns(path: str, *, max_turns: int, tail_bytes: int) -> list[str]:
-    """Return the last things the user said, at most ``max_turns``, the latest last; nothing where the file cannot be read.
+    """Return the last things the user said, at most ``max_turns``, the latest last; nothing if the file cannot be read.
 
     The end of the file is read, twice as much each time until there are enough turns or 256 KB: an answer of the agent alone
     may be longer than any fixed tail. What was said before the conversation was cleared does not count.
@@ -47,7 +47,7 @@ def user_turns(path: str, *, max_turns: int, tail_bytes: int) -> list[str]:
 
 
 def by_host(text: str) -> bool:
-    """True where a text is not the user's, though it comes in the user's name: results of sub-agents, tasks, output.
+    """True if a text is not the user's, though it comes in the user's name: results of sub-agents, tasks, output.
 
     >>> by_host("<task-notification>done"), by_host("<app-header> should use JWT")
     (True, False)

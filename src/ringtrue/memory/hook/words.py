@@ -105,7 +105,7 @@ def joined(text: str) -> list[str]:
 
 
 def refers_back(text: str) -> bool:
-    """True where a text points to what was said before.
+    """True if a text points to what was said before.
 
     >>> [refers_back(text) for text in ("how do we fix it?", "write one about spring", "is there a joke about bees?")]
     [True, False, False]
@@ -114,13 +114,13 @@ def refers_back(text: str) -> bool:
 
 
 def goes_on(text: str) -> bool:
-    """True where a text says nothing but to go on with what was said before: "continue", "fix that"."""
+    """True if a text says nothing but to go on with what was said before: "continue", "fix that"."""
     words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower().replace("’", "'"))
     return not _GOING_ON.isdisjoint(words) and all(word in _GOING_ON or word in _BESIDE for word in words)
 
 
 def takes_up(text: str) -> bool:
-    """True where a text asks about what was said before or says to go on with it; thanks and tasks of their own do neither.
+    """True if a text asks about what was said before or says to go on with it; thanks and tasks of their own do neither.
 
     >>> [takes_up(text) for text in ("how do we fix it?", "ok, go on", "thanks, that was great", "run the tests again")]
     [True, True, False, False]
@@ -172,7 +172,7 @@ def _composed(text: str) -> str:
 
 
 def match_expression(text: str, limit: int) -> str | None:
-    """Return the FTS5 expression that finds any of the words of a text, or None where there is nothing to look for.
+    """Return the FTS5 expression that finds any of the words of a text, or None if there is nothing to look for.
 
     Every word is quoted, so that no prompt can write an operator. A compound is an exact phrase: with a star, its last part
     would stand for all that begins with it, and ``user_id`` would find "user identity".

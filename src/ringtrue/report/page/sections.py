@@ -385,7 +385,7 @@ def blame(sides: Sides) -> Mapping[str, Any]:
 
 
 def latencies(sides: Sides) -> Mapping[str, Any]:
-    """Return percentiles and the curve of both sides; nothing where nothing was measured."""
+    """Return percentiles and the curve of both sides; nothing if nothing was measured."""
     now, before = sides.times
     if not now:
         return {"rows": []}

@@ -61,7 +61,7 @@ class Sides:
 
     @cached_property
     def before_name(self) -> str | None:
-        """What the other side is called; None where there is no other side."""
+        """What the other side is called; None if there is no other side."""
         name = self.before.name if self.before else self.comparison.a if self.comparison else None
         return f"{name} (before)" if name == self.now.name else name
 
@@ -77,7 +77,7 @@ class Sides:
 
     @cached_property
     def before_hits(self) -> Mapping[str, tuple[Hit, ...]] | None:
-        """query → hits of the other side; None where its rankings are not known."""
+        """query → hits of the other side; None if its rankings are not known."""
         if isinstance(self.before, Evaluation):
             return {ranking.query_id: ranking.hits for ranking in self.before.rankings if ranking.error is None}
         if self.before is not None and self.before.rankings:
@@ -99,13 +99,13 @@ class Sides:
         return before is not None and bool(before.machine) and before.machine == self.now.setup.machine
 
     def before_mean(self, measure: str) -> float:
-        """Return the other side's mean; nan where it is not known."""
+        """Return the other side's mean; nan if it is not known."""
         if self.comparison is not None and measure in self.comparison.measures:
             return self.comparison.measures[measure].a
         return self.before_scores.aggregate.get(measure, math.nan) if self.before_scores else math.nan
 
     def delta(self, query_id: str, measure: str) -> float:
-        """Return now − before of one query; nan where either side has no value."""
+        """Return now − before of one query; nan if either side has no value."""
         now = self.now.scores.per_query.get(query_id, {}).get(measure, math.nan)
         return now - self.before_values.get(query_id, {}).get(measure, math.nan)
 

@@ -276,7 +276,7 @@ class Connector(Remote, ABC):
         return hits
 
     def no_scope(self, scope: Scope | None) -> None:
-        """Raise InputError where this system cannot be asked for a scope; leaving it out would widen the answer in silence."""
+        """Raise InputError if this system cannot be asked for a scope; leaving it out would widen the answer in silence."""
         if scope:
             raise InputError(f"{self.name} cannot be searched within {dict(scope)}; search it without a scope")
 

@@ -297,7 +297,7 @@ class _OpenCollection:
     """Whether Milvus makes the keys itself."""
 
     def one_of(self, name: str, values: Sequence[str]) -> str:
-        """Return the filter of records with one of these ids; empty where none of them fits the field."""
+        """Return the filter of records with one of these ids; empty if none of them fits the field."""
         kinds = TYPES.get(self.kinds[name], ()) if name in self.kinds else (str, int)
         fitting = [item for value in values for item in readings(value) if type(item) in kinds]
         left = name if name in self.kinds else f"$meta[{_literal(name)}]"

@@ -95,7 +95,7 @@ class Database(Server):
 
     @abstractmethod
     def asked(self, text: str) -> str | None:
-        """Return the question as the parameter it becomes, or None where nothing is asked."""
+        """Return the question as the parameter it becomes, or None if nothing is asked."""
 
     @abstractmethod
     def found(self) -> tuple[Any, Any]:

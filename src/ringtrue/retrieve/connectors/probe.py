@@ -116,7 +116,7 @@ class _Field:
     def takes_text(self, where: str, found: list[Any], asked: str) -> bool:
         """Return whether the field takes the question: nonsense, or the words of another hit, get another answer.
 
-        If the name is unusual, such words must also find something: they are not legal value of a filter. Plain ids have no
+        If the name is unusual, such words must also find something: they are not legal values of a filter. Plain ids have no
         words, but each word of the question may find something.
         """
         texts = [_words(found[-1]), _words(found[len(found) // 2])]

@@ -58,7 +58,7 @@ class Planted:
 
 
 class Mark(NamedTuple):
-    """What tells a planted record from any other; None where a system does not store it."""
+    """What tells a planted record from any other; None if a system does not store it."""
 
     source_hash: str | None
     tenant: str | None
@@ -114,7 +114,7 @@ class WritingConnector(Connector):
     """Whether each document is written by a request of its own, which is repeated alone if it fails."""
 
     def write(self, documents: Sequence[Planted]) -> None:
-        """Add documents, or replace those planted earlier; raises InputError where an id is somebody else's."""
+        """Add documents, or replace those planted earlier; raises InputError if an id is somebody else's."""
         wanted = list(documents)
         if not wanted:
             return
@@ -215,7 +215,7 @@ class RecordConnector(WritingConnector):
         return dict.fromkeys(filter(None, id_fields), document.id) | values
 
     def mark_fields(self) -> tuple[str | None, str | None]:
-        """Return the fields that hold (source hash, tenant), None where nothing does."""
+        """Return the fields that hold (source hash, tenant), None if nothing does."""
         by_template = {template: name for name, template in (self.plant or {}).items() if isinstance(template, str)}
         return by_template.get("{source_hash}"), by_template.get("{tenant}")
 
@@ -229,7 +229,7 @@ class RecordConnector(WritingConnector):
 
 
 def check_template(who: str, setting: str, template: Any) -> None:
-    """Raise InputError where a setting is not a table of templates, or names what no document has."""
+    """Raise InputError if a setting is not a table of templates, or names what no document has."""
     if template is not None and (not isinstance(template, Mapping) or not template):
         raise InputError(f"{who}: {setting}={template!r:.40} is not a table of fields; write it like {EXAMPLE}")
     for text in texts(template):

@@ -136,7 +136,7 @@ def _whole(file: File, fields: Fields, meter: Meter) -> Iterator[tuple[Place, Do
 
 
 def _read(file: File, fields: Fields, meter: Meter) -> Iterator[tuple[Place, Document]]:
-    """Yield the documents of one file, each with its place; raises Empty where there are none."""
+    """Yield the documents of one file, each with its place; raises Empty if there are none."""
     place = Place(str(file.path))
     with opened(file.path, meter) as content:
         if file.kind == "pdf":
@@ -166,7 +166,7 @@ def read_documents(
     progress: Callable[[int], None] | None = None,
     skipped: Callable[[Skipped], None] | None = None,
 ) -> Iterator[Document]:
-    """Yield the documents of files and folders; the fields are guessed where they are not named.
+    """Yield the documents of files and folders; the fields are guessed if they are not named.
 
     Raises MissingInput at once when a path is not there, InputError while reading. ``find(paths)`` tells sizes beforehand.
     """

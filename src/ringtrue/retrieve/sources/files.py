@@ -37,7 +37,7 @@ class Skipped:
     path: Path
     reason: str
     unreadable: bool = False
-    """True where it was meant to be read and cannot be: which documents it would have given is then unknown."""
+    """True if it was meant to be read and cannot be: which documents it would have given is then unknown."""
 
     def __str__(self) -> str:
         return one_line(f"{self.path}: {self.reason}")
@@ -77,7 +77,7 @@ def id_of_file(path: Path) -> str:
 
 
 def named_file(path: Path) -> File:
-    """Return a file that was given by name; raises MissingInput or InputError where it cannot be read."""
+    """Return a file that was given by name; raises MissingInput or InputError if it cannot be read."""
     try:
         size = path.stat().st_size
     except OSError as problem:
@@ -148,7 +148,7 @@ _STEP, _HEAD = 1 << 16, 1 << 12
 
 
 class Empty(Exception):
-    """A file that holds no document: an error where the file was named, a report where it lay in a folder."""
+    """A file that holds no document: an error if the file was named, a report where it lay in a folder."""
 
     def __init__(self, reason: str = "the file is empty", cure: str = "write at least one document into it") -> None:
         super().__init__(reason)

@@ -169,7 +169,7 @@ class _Page(HTMLParser):
 
 
 def html_document(file: File, text: str, place: Place) -> Document:
-    """Return an HTML page; raises Empty where it shows nothing."""
+    """Return an HTML page; raises Empty if it shows nothing."""
     page = _Page()
     try:
         page.feed(text)
@@ -182,7 +182,7 @@ def html_document(file: File, text: str, place: Place) -> Document:
 
 
 def pdf_document(file: File, content: BufferedReader, place: Place) -> Document:
-    """Return a PDF; raises Empty where its pages hold no text."""
+    """Return a PDF; raises Empty if its pages hold no text."""
     reading = pdf_reader(file.path)
     try:
         reader = reading(content)

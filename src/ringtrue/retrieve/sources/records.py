@@ -108,7 +108,7 @@ def document_of(row: Record, columns: tuple[str, str], fields: Fields, place: Pl
 
 
 def id_of(value: Any, place: Place) -> str:
-    """Return a document's id as text; raises InputError where it is none."""
+    """Return a document's id as text; raises InputError if it is none."""
     # Stores number their records, and 12 and "12" name the same one.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise place.error(f"{shown(value)} is not an id", "write a non-blank text or a whole number")

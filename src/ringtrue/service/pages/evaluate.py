@@ -112,7 +112,7 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
 
 
 def _channels(service: Service, retriever: str) -> list[str]:
-    """Return the channels that a search fuses; none where it cannot be read, which starting it says."""
+    """Return the channels that a search fuses; none if it cannot be read, which starting it says."""
     try:
         text = admitted_by(service.settings, retriever) if retriever.strip() else service.settings.retriever
         return channels_in(text)

@@ -321,7 +321,7 @@ def one(access: Reader, query_id: PathName) -> LoggedSearch:
 
 
 def one_search(access: Access, query_id: str) -> LoggedQuery:
-    """Return a search of the log; raises MissingInput where there is none of that id."""
+    """Return a search of the log; raises MissingInput if there is none of that id."""
     found = access.store.queries(project=access.project, query_ids=[query_id], limit=1)
     if not found:
         raise MissingInput(f"the log has no search '{query_id}'; GET /v1/queries lists the newest")

@@ -64,7 +64,7 @@ class Shadowed:
 
     flag: Flag
     known: bool
-    """False where nobody set the flag, and runs were recorded all the same."""
+    """False if nobody set the flag, and runs were recorded all the same."""
     summary: answers.ShadowSummary
 
 
@@ -198,7 +198,7 @@ class NewTest(Strict, examples=[{"feature": "rerank-v2", "method": "confidence-s
     sigma: Annotated[float, Field(ge=SMALLEST, le=1, allow_inf_nan=False)] | None = None
     min_samples: Annotated[int, Field(ge=1, le=10_000_000)] = 100
     graduation_threshold: Share = 0.03
-    again: bool = Field(False, description="Begin anew where the feature has a test; nothing of it is kept.")
+    again: bool = Field(False, description="Begin anew if the feature has a test; nothing of it is kept.")
 
 
 class OneScore(Strict):

@@ -49,7 +49,7 @@ def compared(
 ) -> Comparison:
     """Return whether run ``b`` is better than run ``a``, over the queries that both answered.
 
-    Measures that a run did not score are computed from its answers. Raises MissingInput, InputError, and CannotDecide where the
+    Measures that a run did not score are computed from its answers. Raises MissingInput, InputError, and CannotDecide if the
     two cannot be compared.
     """
     wanted = [*measures, *([primary] if primary is not None else [])]
@@ -191,7 +191,7 @@ class Decided:
 
 
 def decided(access: Access, run_id: str) -> Decided | None:
-    """Return what the gate said of a run and why; None where it was not judged here."""
+    """Return what the gate said of a run and why; None if it was not judged here."""
     entries = access.store.audit(project=access.project, subject=run_id, what=VERDICT, limit=1)
     if not entries:
         return None
