@@ -106,7 +106,7 @@ class _Field:
         return self.server.request(self.method, self.server.url, self.server.deadline(), **sent)
 
     def hits(self, text: str, where: str, **more: Any) -> list[Any]:
-        """Return the hits of another answer; none if there are none where the first has them."""
+        """Return the hits of another answer; none if there are none if the first has them."""
         try:
             found = at(self.answer(text, **more), where, WHO, "the answer")
         except SearchFailed:

@@ -158,7 +158,9 @@ class Qdrant(VectorConnector):
         raise self._strange(answer)
 
     def _strange(self, answer: Any) -> BadAnswer:
-        return BadAnswer(f"{self.name} answered {answer!r:.60}, which is not an answer of Qdrant; check that the url is Qdrant's")
+        return BadAnswer(
+            f"{self.name} answered {answer!r:.60}, which is not an answer of Qdrant; check that the url is Qdrant's"
+        )
 
     def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
         key = self.secret(self.api_key_env)
