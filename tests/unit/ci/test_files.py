@@ -318,7 +318,7 @@ def test_a_function_that_is_missing_is_written_where_it_is_named(place, module) 
 
 @pytest.mark.parametrize("place", ["../out.py:find", "/tmp/out.py:find", "my_search.py:Engine.find"])
 def test_a_function_that_cannot_be_written_here_is_told(place) -> None:
-    with pytest.raises(InputError, match="is not there|not found"):
+    with pytest.raises(InputError, match=r"is not there|not found"):
         starter(Start(search="python", where=place))
 
 

@@ -102,7 +102,7 @@ def test_a_scope_that_cannot_be_is_refused(scope: Any) -> None:
 
 @pytest.mark.parametrize("text", [None, 5, b"pool", ["pool"]])
 def test_a_question_that_is_no_text_is_refused(text: Any) -> None:
-    with pytest.raises(InputError, match="no question"):
+    with pytest.raises(InputError, match="not a question"):
         plain(text)
 
 

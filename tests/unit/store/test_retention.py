@@ -264,5 +264,5 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, empty: Callable[[str], st
     with pytest.raises(InputError, match="cut off, damaged"):
         list(archived_queries(whole))
     whole.write_bytes(gzip.compress(b'{"a": 1}\n'))
-    with pytest.raises(InputError, match="no archived search"):
+    with pytest.raises(InputError, match="not an archived search"):
         list(archived_queries(whole))

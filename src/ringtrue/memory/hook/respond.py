@@ -1,7 +1,7 @@
 """One event of a host in, what the hook says out, and a line in the journal.
 
-``UserPromptSubmit`` looks for memories; ``PostToolUse`` of Read or Bash notes that a memory was read; ``Stop`` notes that an answer
-quotes one; ``SessionStart`` notes that a session began. The last three say nothing.
+``UserPromptSubmit`` looks for memories, ``PostToolUse`` of Read or Bash notes that a memory was read, ``Stop`` that an answer
+quotes one, ``SessionStart`` that a session began. The last three say nothing.
 
 The agent is told where memories lie, and reads what it wants. Titles and tags may say anything, so they are cleaned, escaped
 and named as data.
