@@ -255,12 +255,11 @@ PAGES: dict[str, Entry] = {
     "POST /backlog/runs": _form("write", "/backlog/runs", {"run": "{run}"}, {"run": "{run}", "against": "{run}"}),
     "GET /experiments": _read("/experiments", {"cursor": "{experiment}"}),
     "GET /experiments/export.json": _read("/experiments/export.json"),
-    "POST /experiments/import": Entry("write", "/experiments/import", (Ask(file="experiments.json"),)),
     "GET /experiments/sweeps/{first_id}": _read("/experiments/sweeps/{experiment}"),
     "GET /experiments/{experiment_id}": _read("/experiments/{experiment}"),
     "POST /session/name": _form("read", "/session/name", {"name": "{annotator}"}),
 }
-FILES: Mapping[str, Any] = {"set.json": _SET, "experiments.json": {"experiments": [EXPERIMENT]}}
+FILES: Mapping[str, Any] = {"set.json": _SET}
 OPEN = frozenset(
     {
         "GET /v1/openapi.json",

@@ -13,7 +13,6 @@ from ringtrue.charts.plots import (
     course as course,
     cumulative as cumulative,
     parallel as parallel,
-    pareto as pareto,
     per_query as per_query,
     scatter as scatter,
     sequential as sequential,

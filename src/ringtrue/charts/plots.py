@@ -109,24 +109,6 @@ def scatter(points: Sequence[Point], *, a: str, b: str, label: str, height: int 
     return svg.plot([*parts, *_axis_names(a, b, height)], label, height, "square")
 
 
-def pareto(points: Sequence[Point], *, measure: str, time: str, label: str, height: int = 320) -> Markup:
-    """Return a dot for each trial, given the fastest first: milliseconds to the right, quality upwards.
-
-    The good ones are the front, which is drawn as steps: they can only be bettered by taking longer.
-    """
-    body = height - 2 * FOOT
-    up, across = Scale.up([point.y for point in points], body), Scale.over([point.x for point in points], start=4, end=96)
-    if up is None or across is None:
-        return svg.none(label, height)
-    front = [point for point in points if point.kind == "good"]
-    places = [(across.at(point.x), up.at(point.y or 0.0)) for point in front]
-    steps = [*places[:1], *(step for before, now in pairwise(places) for step in ((now[0], before[1]), now))]
-    parts = [*levels(up), *svg.ticks(across, body, unit=" ms"), thread("thread soft", [*steps, (100.0, steps[-1][1])], body)]
-    parts += [_dot("point even", point, across, up, 4.5) for point in points if point.kind != "good"]
-    parts += [_dot("point good", point, across, up, 6) for point in front]
-    return svg.plot([*parts, *_axis_names(time, measure, height)], label, height)
-
-
 def _dot(kind: str, point: Point, across: Scale, up: Scale, radius: float) -> str:
     return linked(dot(kind, (across.at(point.x), up.at(point.y or 0.0)), radius), point.title, point.href)
 

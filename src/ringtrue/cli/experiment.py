@@ -179,7 +179,7 @@ def compare_experiments(
 
 @app.command("import")
 def import_experiments(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="experiments.json of another project, or a CSV file.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="experiments.json of another project.")],
     renumber: Annotated[bool, typer.Option("--renumber", help="Give a new id to an experiment whose id is taken.")] = False,
     file: File = FILE,
     json: Json = False,
@@ -203,14 +203,14 @@ def import_experiments(
 
 @app.command("export")
 def export_experiments(
-    target: Annotated[Path, typer.Argument(metavar="FILE", help="A .json or .csv file to write.")],
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="A .json file to write.")],
     overwrite: Overwrite = False,
     file: File = FILE,
     json: Json = False,
 ) -> None:
-    """Write the experiments for others: JSON in the same form, or CSV with a column per measure and changed setting.
+    """Write the experiments to another file of the same form.
 
-    Example: ringtrue experiment export experiments.csv
+    Example: ringtrue experiment export all-experiments.json
     """
     check_new(target, overwrite=overwrite)
     found = _opened(file).all()

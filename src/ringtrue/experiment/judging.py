@@ -6,7 +6,7 @@ Changes are settings: ``{"rrf.k": 30, "chunking.tokens": 256}``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,55 +133,44 @@ def text_changes(before: str, after: str, name: str, *, inside: str | None = Non
     """Return which options of an expression changed; the whole text under ``name`` where its shape did.
 
     >>> text_changes("rrf(bm25(title=3), dense, k=60)", "rrf(bm25(title=1), dense, k=30)", "retriever")
-    {'rrf.bm25.title': 1, 'rrf.k': 30}
+    {'rrf.k': 30, 'rrf.bm25.title': 1}
     >>> text_changes("bm25", "rrf(bm25, dense)", "retriever")
     {'retriever': 'rrf(bm25, dense)'}
     """
     if before == after:
         return {}
     try:
-        found = _options(_stages(parse(before)), _stages(parse(after)), "")
+        old, new = (dict(_parts(_stages(parse(text)))) for text in (before, after))
     except SpecError:
-        found = None
-    if not found:
         return {name: after}
+    if [(path, _shape(part)) for path, part in old.items()] != [(path, _shape(part)) for path, part in new.items()]:
+        return {name: after}
+    found: dict[str, Any] = {}
+    for path, part in new.items():
+        was, now = dict(old[path].options), dict(part.options)
+        found |= {f"{path}.{key}": plain_value(now.get(key)) for key in sorted(was | now) if was.get(key) != now.get(key)}
     # The one expression of a setting goes by the setting's name: chunking.tokens, not chunking.fixed.tokens.
     return found if inside is None else {f"{inside}{key.partition('.')[2]}": value for key, value in found.items()}
 
 
-def _options(old: Sequence[Expression], new: Sequence[Expression], path: str) -> dict[str, Any] | None:
-    """Return the options that differ between parts side by side; None if the two are not built alike."""
-    if [part.name for part in old] != [part.name for part in new]:
-        return None
-    found: dict[str, Any] = {}
-    for place, (one, other) in enumerate(zip(old, new, strict=True)):
-        here = f"{path}{_label(new, place)}."
-        plain_old, plain_new = (
-            [arg for arg in part.args if not isinstance(arg, Expression | Pipeline)] for part in (one, other)
-        )
-        if plain_old != plain_new or one.at != other.at:
-            return None
-        inner = _options(_children(one), _children(other), here)
-        if inner is None:
-            return None
-        was, now = dict(one.options), dict(other.options)
-        found |= inner
-        found |= {f"{here}{key}": plain_value(now.get(key)) for key in sorted(was | now) if was.get(key) != now.get(key)}
-    return found
+def _parts(among: Sequence[Expression], path: str = "") -> Iterator[tuple[str, Expression]]:
+    """Yield every part of an expression under its place, such as ``rrf.bm25``; twins have their number."""
+    names = [part.name for part in among]
+    for place, part in enumerate(among):
+        twin = f"[{names[: place + 1].count(part.name)}]" if names.count(part.name) > 1 else ""
+        here = f"{path}{part.name}{twin}"
+        yield here, part
+        inner = [stage for arg in part.args if isinstance(arg, Expression | Pipeline) for stage in _stages(arg)]
+        yield from _parts(inner, f"{here}.")
 
 
-def _children(part: Expression) -> list[Expression]:
-    return [stage for arg in part.args if isinstance(arg, Expression | Pipeline) for stage in _stages(arg)]
+def _shape(part: Expression) -> tuple[object, ...]:
+    """Return what may not differ between two parts if only their options changed."""
+    return part.at, *(arg for arg in part.args if not isinstance(arg, Expression | Pipeline))
 
 
 def _stages(expression: Expression | Pipeline) -> tuple[Expression, ...]:
     return expression.stages if isinstance(expression, Pipeline) else (expression,)
-
-
-def _label(among: Sequence[Expression], place: int) -> str:
-    """Return a part's name, with its number where several have the same."""
-    same = [index for index, part in enumerate(among) if part.name == among[place].name]
-    return among[place].name if len(same) == 1 else f"{among[place].name}[{same.index(place) + 1}]"
 
 
 def plain_value(value: object) -> Any:

@@ -1,4 +1,4 @@
-"""Experiments, one at a time and where they are kept: ``experiments.json``, a store, and files for others.
+"""Experiments, one at a time and where they are kept: ``experiments.json`` and a store.
 
 A file is changed under a lock and replaced in one step, so that two processes that add at once lose nothing and a killed one
 leaves the file as it was. It has the form that the first such files had.
@@ -6,9 +6,7 @@ leaves the file as it was. It has the form that the first such files had.
 
 from __future__ import annotations
 
-import csv
 import fcntl
-import io
 import json
 import math
 import re
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.formats import Place, csv_rows, field_of, parse_json, read_json, usable_id, write_whole
+from ringtrue.formats import Place, field_of, read_json, usable_id, write_whole
 from ringtrue.store import DEFAULT_PROJECT, StoredExperiment
 
 if TYPE_CHECKING:
@@ -39,9 +37,7 @@ _TEXTS = {
     "baseline": "baseline",
 }
 """Field in the file → attribute: what an experiment may know beside the six fields that every one has."""
-_GROUPS = ("config_changes", "results")
-_PLAIN = ("id", "date", "description", "verdict", *_TEXTS)
-FIELDS = (*_GROUPS, *_PLAIN)
+FIELDS = ("id", "date", "description", "config_changes", "results", "verdict", *_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -222,16 +218,12 @@ def rows_of(document: Any, place: Place) -> list[tuple[dict[str, Any], Experimen
     """Return the rows of a file as they are, each with the experiment it means; raises InputError with the place."""
     if not isinstance(document, dict) or not isinstance(document.get("experiments"), list):
         raise place.error("holds no experiments", 'write {"experiments": [{"id": "exp-001", …}]}')
-    here = place.at("experiments")
-    return _experiments((here.at(number), row) for number, row in enumerate(document["experiments"]))
-
-
-def _experiments(rows: Iterable[tuple[Place, dict[str, Any]]]) -> list[tuple[dict[str, Any], Experiment]]:
     found: dict[str, tuple[dict[str, Any], Experiment]] = {}
-    for place, row in rows:
-        experiment = Experiment.of(row, place)
+    for number, row in enumerate(document["experiments"]):
+        here = place.at("experiments").at(number)
+        experiment = Experiment.of(row, here)
         if experiment.id in found:
-            raise place.error(f"the id '{experiment.id}' comes twice", "give each experiment its own")
+            raise here.error(f"the id '{experiment.id}' comes twice", "give each experiment its own")
         found[experiment.id] = row, experiment
     return list(found.values())
 
@@ -273,68 +265,13 @@ def _stored(rows: Iterable[StoredExperiment]) -> tuple[Experiment, ...]:
     return tuple(Experiment.of(row.content, Place(f"experiment {row.experiment_id}")) for row in rows)
 
 
-# Files for others. A CSV has one column for each changed setting (``config_changes.chunking.max_tokens``) and measure
-# (``results.recall_at_5``). A cell is a plain text or a JSON value; a text that would read as a JSON value is written in
-# quotes, so that nothing changes on the way there and back.
-
-
 def read_experiments(path: Path) -> tuple[Experiment, ...]:
-    """Return the experiments in a .json or .csv file; raises InputError with the place of what cannot be read."""
-    rows = _experiments(_csv_rows(path)) if _is_csv(path) else rows_of(read_json(path), Place(str(path)))
-    return tuple(experiment for _, experiment in rows)
+    """Return the experiments in a JSON file; raises InputError with the place of what cannot be read."""
+    return tuple(experiment for _, experiment in rows_of(read_json(path), Place(str(path))))
 
 
 def write_experiments(experiments: Iterable[Experiment], path: Path) -> None:
-    """Write experiments as .json (in the form of ``experiments.json``) or .csv; raises InputError for another ending."""
-    rows = [experiment.as_dict() for experiment in experiments]
-    if _is_csv(path):
-        write_whole(_as_csv(rows), path)
-    else:
-        write_document({"experiments": rows}, path)
-
-
-def _is_csv(path: Path) -> bool:
-    if path.suffix.lower() not in (".json", ".csv"):
-        raise InputError(f"{path}: the ending names no form for experiments; name the file .json or .csv")
-    return path.suffix.lower() == ".csv"
-
-
-def _as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    table = []
-    for row in rows:
-        groups = {name: row[name] for name in _GROUPS} | {"extra": {name: row[name] for name in row if name not in FIELDS}}
-        cells = {f"{group}.{name}": _cell(value) for group, values in groups.items() for name, value in values.items()}
-        table.append({name: row[name] for name in _PLAIN if name in row} | cells)
-    inner = dict.fromkeys(name for cells in table for name in cells if name not in _PLAIN)
-    columns = [*_PLAIN, *sorted(inner, key=lambda name: (*_GROUPS, "extra").index(name.partition(".")[0]))]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return text.getvalue()
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) and value and _value(value) == value else json.dumps(value, ensure_ascii=False)
-
-
-def _value(cell: str) -> Any:
-    try:
-        return parse_json(cell, Place(""))
-    except InputError:
-        return cell
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
-    for place, cells in csv_rows(path):
-        row: dict[str, Any] = {"config_changes": {}, "results": {}}
-        for name, cell in cells.items():
-            group, _, inner = name.partition(".")
-            if name not in _PLAIN and group not in (*_GROUPS, "extra"):
-                cure = "call it results.NAME, config_changes.NAME or extra.NAME"
-                raise place.on(1).error(f"there is no column '{name}'", cure)
-            if name in _PLAIN and (cell or name in ("date", "description", "verdict")):  # other empty cells are not known
-                row[name] = cell
-            elif cell and inner:
-                (row if group == "extra" else row[group])[inner] = _value(cell)
-        yield place, row
+    """Write experiments in the form of ``experiments.json``; raises InputError for an ending other than .json."""
+    if path.suffix.lower() != ".json":
+        raise InputError(f"{path}: experiments are written as JSON; name the file .json")
+    write_document({"experiments": [experiment.as_dict() for experiment in experiments]}, path)

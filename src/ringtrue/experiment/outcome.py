@@ -304,13 +304,10 @@ class Effect:
 
 def effects(sweep: Sweep) -> dict[str, tuple[Effect, ...]]:
     """Return for every parameter what was reached at its values, in their order."""
-    names = [one.name for one in sweep.space.parameters]
-    return {name: effect_of(name, sweep.trials, lower_is_better=sweep.lower_is_better) for name in names}
+    return {one.name: _effect(one.name, sweep.trials, upside(sweep.measure)) for one in sweep.space.parameters}
 
 
-def effect_of(parameter: str, trials: Sequence[Trial], *, lower_is_better: bool) -> tuple[Effect, ...]:
-    """Return what was reached at the values of one parameter, in their order."""
-    up = -1 if lower_is_better else 1
+def _effect(parameter: str, trials: Sequence[Trial], up: float) -> tuple[Effect, ...]:
     values = dict.fromkeys(trial.values[parameter] for trial in trials)
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(numbers) < len(values):

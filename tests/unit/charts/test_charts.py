@@ -23,7 +23,6 @@ NOTHING: dict[str, Callable[[], Markup]] = {
     "sparkline": lambda: charts.sparkline([None, math.nan], label="x"),
     "trend": lambda: charts.trend([Point(START, None)], label="x"),
     "scatter": lambda: charts.scatter([Point(math.nan, 1.0)], a="a", b="b", label="x"),
-    "pareto": lambda: charts.pareto([], measure="m", time="t", label="x"),
     "bounds": lambda: charts.sequential([], bounds=(-3, 3), label="x"),
     "interval": lambda: charts.sequential([Point(3, math.nan, 0, 1)], label="x"),
     "parallel": lambda: charts.parallel({}, [], label="x"),
@@ -65,7 +64,6 @@ def test_names_and_words_are_escaped() -> None:
         charts.sparkline([1.0, 2.0], label=NASTY),
         charts.trend([nasty, Point(2, 0.5)], label=NASTY),
         charts.scatter([nasty], a=NASTY, b=NASTY, label=NASTY),
-        charts.pareto([nasty, Point(1, 0.5, kind="good")], measure=NASTY, time=NASTY, label=NASTY),
         charts.sequential([nasty], bounds=(-3, 3), label=NASTY),
         charts.parallel({NASTY: False}, [Strand([NASTY], 1.0, NASTY, NASTY)], label=NASTY),
         charts.ring([(1.0, NASTY)], NASTY, NASTY, label=NASTY),
@@ -163,16 +161,6 @@ def test_a_scatter_of_very_many_queries_keeps_those_that_changed_most() -> None:
     assert len(of_class(picture, "point")) == charts.MOST_POINTS
     assert "q9999:" in picture
     assert "q1:" not in picture
-
-
-def test_the_front_is_drawn_as_steps_below_which_the_others_lie() -> None:
-    front = [Point(ms, value, kind="good") for ms, value in ((1, 0.2), (3, 0.5), (4, 0.9))]
-    picture = charts.pareto([*front, Point(3, 0.1, kind="even")], measure="nDCG@10", time="p95", label="x")
-
-    (steps,) = of_class(picture, "thread")
-    heights = [float(place.split()[1]) for place in re.split("[ML]", steps.get("d", ""))[1:]]
-    assert heights == sorted(heights, reverse=True)
-    assert [len(of_class(picture, kind)) for kind in ("good", "even")] == [3, 1]
 
 
 def test_a_course_names_its_curves_and_the_numbers_of_each_moment() -> None:

@@ -1,4 +1,4 @@
-"""Trials of sweeps put together again, and what is both good and fast among them."""
+"""Trials of sweeps put together again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ringtrue.experiment import Experiment
-from ringtrue.experiment.swept import Swept, grouped, lower_is_better, shown, tradeoffs
+from ringtrue.experiment.swept import Swept, grouped, lower_is_better, shown
 
 
 def trial(number: int, of: int, value: float = 0.5, **more: Any) -> Experiment:
@@ -38,43 +38,12 @@ def test_the_best_trial_is_the_lowest_where_less_is_better_and_unknown_ones_are_
     assert not lower_is_better("mrr as somebody called it")
 
 
-def test_effects_are_means_by_value_of_parameters_that_vary() -> None:
-    trials = [
-        trial(n, 4, v, changes={"k": k, "norm": "'z'", "w": [1, n % 2]})
-        for n, (k, v) in enumerate([(1, 0.2), (1, 0.4), (9, 0.6), (9, 0.8)])
-    ]
-    found = Swept(tuple(trials)).effects("nDCG@10")
-    assert set(found) == {"k", "w"}
-    assert [(one.label, one.trials, round(one.mean, 6), one.best) for one in found["k"]] == [
-        ("1", 2, 0.3, 0.4),
-        ("9", 2, 0.7, 0.8),
-    ]
-    assert all(math.isnan(one.low) for one in found["k"])
-
-
 def test_the_baseline_of_a_sweep_is_the_trial_with_its_search() -> None:
     swept = Swept((trial(1, 2, baseline="r2"), trial(2, 2, baseline="r2")))
     base = swept.baseline()
     assert base is not None
     assert base.id == "t2"
     assert Swept((trial(1, 1, baseline="elsewhere"),)).baseline() is None
-
-
-def test_on_the_front_nothing_is_both_better_and_faster() -> None:
-    figures = {
-        "slow and good": (90.0, 0.8),
-        "fast": (10.0, 0.5),
-        "slower than fast": (20.0, 0.5),
-        "between": (40.0, 0.7),
-        "worse": (50.0, 0.6),
-    }
-    found = tradeoffs(
-        [Experiment(name, "2026-03-01", "", {}, {"mrr": value, "p95_ms": ms}) for name, (ms, value) in figures.items()],
-        "mrr",
-        "p95_ms",
-    )
-    assert [point.one.id for point in found if point.front] == ["fast", "between", "slow and good"]
-    assert [point.ms for point in found] == sorted(point.ms for point in found)
 
 
 def test_settings_are_shown_without_their_quotes() -> None:

@@ -121,23 +121,6 @@ def test_a_job_that_is_cancelled_says_at_once_that_it_stops(client: TestClient, 
     going.set()
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"{}", "tries.json: holds no list of experiments, like {&#34;experiments&#34;: […]}"),
-        (b"[]", "tries.json: holds no list of experiments"),
-        (b'{"experiments": []}', "tries.json: its list of experiments is empty"),
-        (b'{"experiments": [{"date": "2026-03-01", "description": 3}]}', "tries.json: experiment 1, &#39;description&#39;: "),
-    ],
-)
-def test_a_file_that_holds_no_experiments_is_told_so(client: TestClient, content: bytes, said: str) -> None:
-    form = {"csrf": token(client, "/experiments")}
-    answer = client.post("/experiments/import", data=form, files={"file": ("tries.json", content)})
-    assert answer.status_code == 422
-    assert said in answer.text
-    assert "more like this" not in answer.text
-
-
 def test_the_audit_trail_speaks_one_grammar(client: TestClient, service: Service) -> None:
     change_flag(service.store, "written-down", who="tester", now=service.now())
     text = client.get("/settings/audit").text
