@@ -235,6 +235,14 @@ def test_rows_of_any_format_may_come_as_python_values(put: Put, row: dict[str, A
     assert load([row]) == replace(from_file, id="golden")
 
 
+@pytest.mark.parametrize(("name", "words"), [("query_id", "query"), ("qid", "question"), ("id", "query_text")])
+@pytest.mark.parametrize("answers", ["relevant_ids", "expected_relevant"])
+def test_usual_names_of_id_and_text_are_read_in_every_line_format(put: Put, name: str, words: str, answers: str) -> None:
+    golden = load(put("mine.json", json.dumps([{name: "a", words: "late checkout", answers: ["d1"]}])))
+    assert [(query.query_id, query.text, dict(query.metadata)) for query in golden.queries] == [("a", "late checkout", {})]
+    assert [judgment.doc_id for judgment in golden.judgments] == ["d1"]
+
+
 def test_a_dict_of_queries_in_words_is_a_golden_set_and_one_of_ids_is_refused() -> None:
     golden = load({"late checkout": {"d1": 3, 2: 0}, "pool": {"d2": 1}})
     assert [query.text for query in golden.queries] == ["late checkout", "pool"]

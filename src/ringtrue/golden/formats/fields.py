@@ -106,6 +106,10 @@ def spread(facts: Mapping[str, Any], structure: Collection[str], *, named: Colle
     return flat | said(metadata={key: value for key, value in facts.items() if key in taken})
 
 
+USUAL_NAMES = (("id", "query_id", "queryId", "qid"), ("query", "query_text", "question", "text"))
+"""Names that people give to the id and the text of a query; a format takes each for its own if that is missing."""
+
+
 @dataclass(frozen=True)
 class QueryFields:
     """What a format calls the parts of a query. ``others`` are fields that its reader takes; the rest is metadata."""
@@ -128,6 +132,10 @@ class QueryFields:
 
     def read(self, record: Record, place: Place, *, default_id: str | None = None) -> Query:
         """Return the query in a record; ``default_id`` is for formats whose queries may have none."""
+        for own, usual in zip((self.id, self.text), USUAL_NAMES, strict=True):
+            other = next((name for name in usual if name in record and name not in self.keys), None)
+            if own not in record and other is not None:
+                record = {own if name == other else name: value for name, value in record.items()}
         facts = facts_of(record, self.structure, place, named=self.named)
         text = field_of(record, self.text, str, place)
         named = {} if default_id is None else {self.id: default_id}

@@ -25,7 +25,10 @@ ASIDE = ("facets", "aggregations", "aggs", "filters", "suggestions")
 """Lists that stand beside the hits."""
 HITS = ("hits", "results", "documents", "items", "docs", "matches", "records", "passages", "data", "response")
 DOCUMENTS = ("doc_id", "docId", "document_id", "documentId")
-IDS = (*DOCUMENTS, *"id _id uuid guid uid key ref sku ean isbn doi code slug url path name".split())
+IDS = (
+    *DOCUMENTS,
+    *("id", "_id", "uuid", "guid", "uid", "key", "ref", "sku", "ean", "isbn", "doi", "code", "slug", "url", "path", "name"),
+)
 PASSAGES = ("chunk_id", "chunkId", "passage_id", "passageId")
 TITLES = ("title", "name", "heading", "headline")
 BODIES = ("text", "content", "body", "snippet", "passage", "description", "summary")
