@@ -16,7 +16,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from ringtrue.retrieve.connectors import connect
-from ringtrue.retrieve.connectors.langchain import LangChain
+from ringtrue.retrieve.connectors.objects import LangChain
 from ringtrue.retrieve.encode import encoder
 
 DOCUMENTS = {

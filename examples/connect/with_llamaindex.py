@@ -16,7 +16,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
 
 from ringtrue.retrieve.connectors import connect
-from ringtrue.retrieve.connectors.llamaindex import LlamaIndex
+from ringtrue.retrieve.connectors.objects import LlamaIndex
 from ringtrue.retrieve.encode import encoder
 
 DOCUMENTS = {

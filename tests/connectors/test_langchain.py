@@ -16,7 +16,7 @@ import pytest
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, TimedOut, Unreachable
 from ringtrue.retrieve.connectors import connect, objects
-from ringtrue.retrieve.connectors.langchain import LangChain
+from ringtrue.retrieve.connectors.objects import LangChain
 from ringtrue.retrieve.encode import encoder
 from ringtrue.testing.retrievers import ConnectorSuite, RetrieverSuite, raises
 
@@ -354,7 +354,7 @@ def test_settings_that_cannot_be_are_named(settings: dict[str, Any], word: str) 
 
 
 def test_the_connector_imports_nothing_of_langchain() -> None:
-    code = "import sys, ringtrue.retrieve.connectors.langchain; sys.exit('langchain_core' in sys.modules)"
+    code = "import sys, ringtrue.retrieve.connectors.objects; sys.exit('langchain_core' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, TimedOut, Unreachable
 from ringtrue.retrieve.connectors import connect
-from ringtrue.retrieve.connectors.llamaindex import LlamaIndex
+from ringtrue.retrieve.connectors.objects import LlamaIndex
 from ringtrue.retrieve.encode import encoder
 from ringtrue.testing.retrievers import ConnectorSuite, RetrieverSuite, raises
 
@@ -291,7 +291,7 @@ def test_settings_that_cannot_be_are_named(settings: dict[str, Any], word: str) 
 
 
 def test_the_connector_imports_nothing_of_llamaindex() -> None:
-    code = "import sys, ringtrue.retrieve.connectors.llamaindex; sys.exit('llama_index' in sys.modules)"
+    code = "import sys, ringtrue.retrieve.connectors.objects; sys.exit('llama_index' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 

@@ -378,11 +378,11 @@ class Watched:
 
     def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[Hit]:
         """Return the answer of the retriever inside."""
-        from ringtrue.retrieve import notes, observing
+        from ringtrue.retrieve import is_observed, observing
 
         with LoggedSearch(self._log, text, self._tool, None, self._fields) as search:
             # If somebody observes already, what is seen is theirs.
-            with observing() if notes() is None else nullcontext() as seen:
+            with nullcontext() if is_observed() else observing() as seen:
                 hits = self.inner.search(text, k=k, scope=scope)
             search.answer(hits)
             if seen is not None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Observed as Observed,
         Seen as Seen,
         Stepped as Stepped,
-        notes as notes,
+        is_observed as is_observed,
         observing as observing,
     )
     from ringtrue.retrieve.protocol import (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from ringtrue.records import Hit, Stage
-from ringtrue.retrieve.observe import ask, notes
+from ringtrue.retrieve.observe import Fused, ask, tell
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked
 
 Lists = Sequence[Sequence[Hit]]
@@ -154,12 +155,14 @@ class Fusion:
     def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None) -> list[list[Hit]]:
         """Return the answers to several questions, each channel asked for all of them at once."""
         depth = max(check_k(k), self.depth)  # what lies beyond only follows
-        noted = notes()
-        answers = [ask(noted, name, channel, texts, k=depth, scope=scope) for name, channel in self.channels]
-        asked = [(lists, self._order(text, lists)) for text, *lists in zip(texts, *answers, strict=True)]
-        found = [self._hits(lists, order[:k]) for lists, order in asked]
-        if noted is not None:
-            noted.fused(self, self.name, texts, [[doc_id for doc_id, _ in order] for _, order in asked], found)
+        asked = [ask(name, channel, texts, k=depth, scope=scope) for name, channel in self.channels]
+        start = time.perf_counter()
+        lists = list(zip(*(answers for answers, _ in asked), strict=True))
+        orders = [self._order(text, part) for text, part in zip(texts, lists, strict=True)]
+        found = [self._hits(part, order[:k]) for part, order in zip(lists, orders, strict=True)]
+        ms = (time.perf_counter() - start) * 1000 / max(1, len(texts))
+        seen = zip(texts, found, orders, zip(*(trees for _, trees in asked), strict=True), strict=False)
+        tell(self, (Fused.of(self.name, text, hits, channels, order, ms) for text, hits, order, channels in seen))
         return found
 
     def join(self, text: str, lists: Lists, *, k: int) -> list[Hit]:

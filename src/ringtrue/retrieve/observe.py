@@ -11,8 +11,8 @@ does, that costs one look at a context variable. Observing belongs to the thread
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
@@ -45,6 +45,14 @@ class Fused(_SeenList):
     channels: tuple[Seen, ...]
     order: tuple[str, ...]
     """Every candidate in the fused order, also beyond the hits that were asked for."""
+
+    @classmethod
+    def of(
+        cls, name: str, text: str, hits: Sequence[Hit], channels: Sequence[Seen], order: Iterable[tuple[str, float]], ms: float
+    ) -> Fused:
+        """Return the fusion of lists, which took ``ms`` beside the time of its channels."""
+        total = ms + sum(channel.ms for channel in channels)
+        return cls(name, tuple(hits), total, text, tuple(channels), tuple(doc_id for doc_id, _ in order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,82 +119,32 @@ def observing() -> Iterator[Observed]:
         yield observed
 
 
-@contextmanager
-def unobserved() -> Iterator[None]:
+def unobserved() -> AbstractContextManager[None]:
     """Ask inside without a note: for a channel that needs another retriever's hits, which are not its own list."""
-    with _observing(None):
-        yield
+    return _observing(None)
 
 
-class Notes:
-    """What one call of a fusion or pipeline writes down: its parts first, then itself."""
-
-    def __init__(self, observed: Observed) -> None:
-        self._observed = observed
-        self._parts: list[tuple[Seen, ...]] = []
-        self._lap = time.perf_counter()
-
-    def _ms(self) -> float:
-        """Return the milliseconds since it was last asked."""
-        before, self._lap = self._lap, time.perf_counter()
-        return (self._lap - before) * 1000
-
-    def ask(self, name: str, retriever: Retriever, texts: Sequence[str], *, k: int, scope: Scope | None) -> list[Sequence[Hit]]:
-        """Return a part's answers, noted."""
-        inside = Observed()
-        self._ms()
-        with _observing(inside):
-            answers = search_many(retriever, texts, k=k, scope=scope)
-        ms = self._ms() / max(1, len(texts))
-        trees = inside.by(retriever)
-        if trees:
-            self._parts.append(tuple(replace(tree, name=name, ms=ms) for tree in trees))
-        else:
-            self.listed(name, answers, ms)
-        self._ms()
-        return answers
-
-    def listed(self, name: str, answers: Sequence[Sequence[Hit]], ms: float = 0.0) -> None:
-        """Note a part's answers to the questions; ``ms`` is the time that each took."""
-        self._parts.append(tuple(Listed(name, tuple(hits), ms) for hits in answers))
-
-    def fused(
-        self, owner: object, name: str, texts: Sequence[str], orders: Sequence[Sequence[str]], answers: Sequence[Sequence[Hit]]
-    ) -> None:
-        """Note the fusion of all parts, just made."""
-        ms = self._ms() / max(1, len(texts))
-        trees = [
-            Fused(name, tuple(hits), ms + sum(channel.ms for channel in channels), text, channels, tuple(order))
-            for text, hits, order, channels in zip(texts, answers, orders, zip(*self._parts, strict=True), strict=True)
-        ]
-        self._observed.add(owner, tuple(trees))
-
-    def stepped(self, owner: object, answers: Sequence[Sequence[Hit]], results: Sequence[Sequence[StepResult]]) -> None:
-        """Note the pipeline of the one part and the steps after it, with what each step made of each question's hits."""
-        (bases,) = self._parts
-        trees = [
-            Stepped(
-                " >> ".join([base.name, *(step.name for step in steps)]),
-                tuple(hits),
-                base.ms + sum(step.ms for step in steps),
-                base,
-                tuple(steps),
-            )
-            for hits, base, steps in zip(answers, bases, results, strict=True)
-        ]
-        self._observed.add(owner, tuple(trees))
-
-
-def notes() -> Notes | None:
-    """Return what to write into; None when nobody observes."""
-    observed = _OBSERVED.get()
-    return None if observed is None else Notes(observed)
+def is_observed() -> bool:
+    """Return whether somebody observes what is asked now."""
+    return _OBSERVED.get() is not None
 
 
 def ask(
-    into: Notes | None, name: str, retriever: Retriever, texts: Sequence[str], *, k: int, scope: Scope | None
-) -> list[Sequence[Hit]]:
-    """Return a part's answers, noted when somebody observes."""
-    if into is None:
-        return search_many(retriever, texts, k=k, scope=scope)
-    return into.ask(name, retriever, texts, k=k, scope=scope)
+    name: str, retriever: Retriever, texts: Sequence[str], *, k: int, scope: Scope | None
+) -> tuple[list[Sequence[Hit]], list[Seen]]:
+    """Return a part's answers, and what was seen of them: one tree for each question, none if nobody observes."""
+    if not is_observed():
+        return search_many(retriever, texts, k=k, scope=scope), []
+    start = time.perf_counter()
+    with observing() as inside:
+        answers = search_many(retriever, texts, k=k, scope=scope)
+    ms = (time.perf_counter() - start) * 1000 / max(1, len(texts))
+    trees = [replace(tree, name=name, ms=ms) for tree in inside.by(retriever)]
+    return answers, trees or [Listed(name, tuple(hits), ms) for hits in answers]
+
+
+def tell(owner: object, trees: Iterable[Seen]) -> None:
+    """Note one tree for each question that a fusion or pipeline answered, if somebody observes."""
+    observed = _OBSERVED.get()
+    if observed is not None:
+        observed.add(owner, tuple(trees))

@@ -25,7 +25,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
 from ringtrue.retrieve.documents import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
-from ringtrue.retrieve.observe import StepResult, ask, notes
+from ringtrue.retrieve.observe import Stepped, StepResult, ask, tell
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, finite_number, ranked, whole_number
 
 DEPTH = 50
@@ -378,10 +378,10 @@ class Staged:
         depths = [check_k(k)]
         for step in reversed(self.steps):
             depths.insert(0, max(depths[0], step.depth(depths[0])))
-        noted = notes()
         name = getattr(self.base, "name", type(self.base).__name__)
+        bases, seen = ask(name, self.base, texts, k=depths[0], scope=scope)
         answers, results = [], []
-        for text, hits in zip(texts, ask(noted, name, self.base, texts, k=depths[0], scope=scope), strict=True):
+        for text, hits in zip(texts, bases, strict=True):
             found, passed = list(hits), []
             for step, depth in zip(self.steps, depths[1:], strict=True):
                 start = time.perf_counter()
@@ -389,6 +389,12 @@ class Staged:
                 passed.append(StepResult(step.name, tuple(found), (time.perf_counter() - start) * 1000, depth))
             answers.append(found[:k])
             results.append(passed)
-        if noted is not None:
-            noted.stepped(self, answers, results)
+        whole = " >> ".join([name, *(step.name for step in self.steps)])
+        tell(
+            self,
+            (
+                Stepped(whole, tuple(hits), base.ms + sum(step.ms for step in steps), base, tuple(steps))
+                for hits, base, steps in zip(answers, seen, results, strict=False)
+            ),
+        )
         return answers

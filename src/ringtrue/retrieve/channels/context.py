@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from ringtrue.retrieve.chunk import sentences
 from ringtrue.retrieve.documents import DocumentStore, inside, scope_values
 from ringtrue.retrieve.encode import DEFAULT_MODEL
 from ringtrue.retrieve.index import CachedView
-from ringtrue.retrieve.observe import notes
+from ringtrue.retrieve.observe import Fused, Listed, is_observed, tell
 from ringtrue.retrieve.protocol import Scope, check_k, finite_number, from_channel, plain, ranked
 
 WORDS, MEANING = (0.3, 0.3), (0.5, 0.7)
@@ -380,13 +381,15 @@ class PassageRetriever:
         check_k(k)
         wanted = self.collection.check_scope(scope)
         documents = self._documents()
-        noted = notes()
+        start = time.perf_counter()
         answers = [self._answer(documents, text, wanted) for text in texts]
         found = [self._hits(answer, k) for answer in answers]
-        if noted is not None:
-            for part, name in enumerate(PARTS):
-                noted.listed(name, [self._alone(answer, part, k) for answer in answers])
-            noted.fused(self, self.name, texts, [[hit.doc_id for hit in hits] for hits in found], found)
+        if is_observed():
+            trees, ms = [], (time.perf_counter() - start) * 1000 / max(1, len(texts))
+            for text, answer, hits in zip(texts, answers, found, strict=True):
+                alone = [Listed(name, tuple(self._alone(answer, part, k)), 0.0) for part, name in enumerate(PARTS)]
+                trees.append(Fused.of(self.name, text, hits, alone, answer[0][:k], ms))
+            tell(self, trees)
         return found
 
     def _answer(self, documents: _Documents, text: str, scope: Mapping[str, str]) -> Answer:

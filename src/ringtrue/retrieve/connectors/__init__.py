@@ -31,8 +31,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "milvus": ("milvus", "Milvus"),
     "chroma": ("chroma", "Chroma"),
     "sqlite": ("sqlite", "Sqlite"),
-    "langchain": ("langchain", "LangChain"),
-    "llamaindex": ("llamaindex", "LlamaIndex"),
+    "langchain": ("objects", "LangChain"),
+    "llamaindex": ("objects", "LlamaIndex"),
     "run": ("run", "RunFile"),
 }
 """Kind in ringtrue.toml → (module, class)."""

@@ -191,6 +191,8 @@ class Connector(Remote, ABC):
 
     ASIDE: ClassVar[frozenset[str]] = frozenset({"name", "timeout", "retries", "ca_file"})
     """Settings that say where a system is, who asks it and how patiently, and not what it answers; those of secrets besides."""
+    ASKS_BLANK: ClassVar[bool] = False
+    """Whether a blank question is asked like any other: most systems refuse one, and no vector can carry it."""
 
     duplicates: Literal["error", "first"] = "error"
     """What a document that comes twice is: 'error', or 'first' to keep its first place."""
@@ -217,6 +219,8 @@ class Connector(Remote, ABC):
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> Sequence[Hit]:
         """Return at most ``k`` hits; raises SearchFailed after the last attempt: silence is not an empty answer."""
         check_k(k)
+        if not plain(text).strip() and not self.ASKS_BLANK:
+            return []
 
         def ask() -> Sequence[Hit]:
             rows = self.ask(plain(text), k=k, scope=scope)

@@ -61,8 +61,6 @@ class Chroma(VectorConnector):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         where = self._where(scope)
-        if not text.strip():  # a blank text has no meaning that a vector could carry
-            return []
         vector, left = self.query_vector(text), self.deadline()
         known = self.__dict__.get("_found")
         found = known or self._described(left)

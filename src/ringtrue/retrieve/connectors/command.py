@@ -59,6 +59,7 @@ class Command(Program, WritingConnector):
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
     ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder"}
     ONE_BY_ONE: ClassVar[bool] = True
+    ASKS_BLANK: ClassVar[bool] = True
     TELLING: ClassVar[str] = "let the program of plant answer {'held': [ids]} with {'held': {id: its source hash, or null}}"
 
     command: Sequence[str] = field(repr=False)
@@ -75,7 +76,7 @@ class Command(Program, WritingConnector):
         return super().deciding() | {"command": words(self.command, self.folder)}
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
-        """Return the hits of one answer line; a blank question is asked like any other."""
+        """Return the hits of one answer line."""
         wanted = {name: plain(str(value)) for name, value in (scope or {}).items()}
         line = dumps({"text": text, "k": k, "scope": wanted}).encode() + b"\n"
         answer = self._answer(line)

@@ -34,7 +34,7 @@ from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, RingtrueError, TimedOut, Unreachable, nearest
 from ringtrue.retrieve.connectors.base import Kept, Program, SecondsLeft
 from ringtrue.retrieve.connectors.deciding import template, words
-from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
+from ringtrue.retrieve.connectors.http import MappedConnector, Request, at
 from ringtrue.retrieve.connectors.settings import Seconds, Text, Url, filled, places
 from ringtrue.retrieve.connectors.web import one_line, redacted, words_of
 from ringtrue.retrieve.connectors.writing import PLACE

@@ -79,8 +79,6 @@ class Milvus(VectorConnector):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
         if k > MOST:
             raise InputError(f"{self.name}: k={k} is more than Milvus returns; ask for {MOST} or fewer")
-        if not text.strip():
-            return []
         vector = self.query_vector(text)
         with self._asking() as opened:
             self.check_size(opened.size, vector)

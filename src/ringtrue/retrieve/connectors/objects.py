@@ -1,10 +1,11 @@
-"""What connectors to Python objects share: the object named or given, its time limit, its exceptions as our errors, its rows.
+"""Search objects of LangChain and LlamaIndex: named or given, with a time limit, their exceptions as our errors.
 
 Nothing of the object's library is imported here; an object is known by its methods, and never changed.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import socket
@@ -103,8 +104,6 @@ class ObjectConnector(Connector):
         return metadata
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
-        if not text.strip():  # many an object raises for a blank question; none has an answer to it
-            return []
         # Opening is not counted: it may build an index, and must happen once, however slow.
         target = self._target
 
@@ -238,3 +237,86 @@ def causes(problem: BaseException | None) -> Iterator[BaseException]:
             problem = None if suppressed else problem.__context__
         else:
             problem = problem.__context__ if id(cause) in seen else cause  # pymilvus chains an error to itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class LangChain(ObjectConnector):
+    """A retriever (``invoke``), or a vector store (``similarity_search_with_score``), whose scores are then passed on.
+
+    A retriever's documents have no scores unless ``score`` names the metadata field that holds them.
+    """
+
+    ANSWERING: ClassVar[tuple[str, ...]] = ("invoke", "similarity_search_with_score")
+    KINDS: ClassVar[str] = (
+        "a retriever nor a vector store of LangChain; give something with invoke(text) or similarity_search_with_score(text)"
+    )
+
+    score: str | None = None
+    """The metadata field of a retriever's documents that holds their score."""
+
+    def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
+        self.no_scope(scope)
+        if hasattr(target, "similarity_search_with_score"):
+            options = {"k": count} if self.pass_k else {}
+            return (lambda text: target.similarity_search_with_score(text, **options)), self.pass_k
+        settings = getattr(type(target), "model_fields", {}) if self.pass_k else {}
+        limit = next((name for name in ("search_kwargs", "k", "top_k") if name in settings), None)
+        if limit is None:
+            return target.invoke, False
+        changed = {**(target.search_kwargs or {}), "k": count} if limit == "search_kwargs" else count
+        return target.model_copy(update={limit: changed}).invoke, True
+
+    def row(self, item: Any) -> Row:
+        score = item[1] if isinstance(item, tuple) and len(item) == 2 else None
+        metadata = self.metadata(item)
+        if score is None and self.score is not None:
+            score = metadata.get(self.score)
+        return self.named(getattr(self.record_in(item), "id", None), metadata, score)
+
+    @staticmethod
+    def record_in(item: Any) -> Any:
+        return item[0] if isinstance(item, tuple) and item else item
+
+
+_LIMITS = ("similarity_top_k", "_similarity_top_k", "num_chunks_per_query")
+"""Where retrievers keep how many nodes they return."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlamaIndex(ObjectConnector):
+    """A retriever (``retrieve``), or an index (``as_retriever``), which can also be searched within a scope.
+
+    The document is the one a node was cut from (``ref_doc_id``), else the node; the node names the passage.
+    """
+
+    ANSWERING: ClassVar[tuple[str, ...]] = ("retrieve", "as_retriever")
+    KINDS: ClassVar[str] = "a retriever nor an index of LlamaIndex; give something with retrieve(text) or as_retriever()"
+
+    def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
+        if hasattr(target, "as_retriever"):
+            made = target.as_retriever(**({"filters": _filters(scope)} if scope else {}))
+        else:
+            self.no_scope(scope)
+            made = copy.copy(target)
+        limit = next((name for name in _LIMITS if hasattr(made, name)), None) if self.pass_k else None
+        if limit is not None:
+            setattr(made, limit, count)
+        return made.retrieve, limit is not None
+
+    def row(self, item: Any) -> Row:
+        node = self.record_in(item)
+        metadata, own = self.metadata(item), getattr(node, "node_id", None)
+        row = self.named(own, metadata, getattr(item, "score", None))
+        if self.document is None:
+            row["doc_id"] = getattr(node, "ref_doc_id", None) or own
+            row.setdefault("chunk", own)
+        return row
+
+    @staticmethod
+    def record_in(item: Any) -> Any:
+        return getattr(item, "node", item)
+
+
+def _filters(scope: Scope) -> Any:
+    library = import_module("llama_index.core.vector_stores")
+    return library.MetadataFilters(filters=[library.MetadataFilter(key=key, value=value) for key, value in scope.items()])

@@ -113,11 +113,7 @@ class _Rest(VectorConnector):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
         if k > WINDOW:
             raise InputError(f"{self.name}: k={k} is more than it returns at once; ask for {WINDOW} or fewer")
-        vector: list[float] = []
-        if self.mode != "text":
-            if not text.strip():  # nothing is near to no question
-                return []
-            vector = self.query_vector(text)
+        vector = [] if self.mode == "text" else self.query_vector(text)
         left = self.deadline()
 
         def fetch(size: int) -> list[Row]:

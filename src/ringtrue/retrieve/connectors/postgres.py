@@ -94,18 +94,15 @@ class Database(Server):
                 )
 
     @abstractmethod
-    def asked(self, text: str) -> str | None:
-        """Return the question as the parameter it becomes, or None if nothing is asked."""
+    def asked(self, text: str) -> str:
+        """Return the question as the parameter it becomes."""
 
     @abstractmethod
     def found(self) -> tuple[Any, Any]:
         """Return (score, condition) over the row ``document`` and the parameter of the question."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
-        asked = self.asked(text)
-        if asked is None:
-            return []
-        parameters: dict[str, Any] = {self.QUESTION: asked}
+        parameters: dict[str, Any] = {self.QUESTION: self.asked(text)}
         if self.sql is not None:
             statement: Any = self.sql
             parameters |= self._named_scope(self.sql, scope)
@@ -401,8 +398,8 @@ class Pgvector(Database, VectorConnector):
                 f"{self.name}: exact=False cannot collapse passages; leave chunk or exact out, or give your own sql"
             )
 
-    def asked(self, text: str) -> str | None:
-        return _written(self.query_vector(text)) if text.strip() else None
+    def asked(self, text: str) -> str:
+        return _written(self.query_vector(text))
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         return [{self.vector: _written(row)} for row in self.document_vectors(documents)]

@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ringtrue.errors import BadAnswer, SearchFailed, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.http import Http
-from ringtrue.retrieve.connectors.mapped import at, shown
+from ringtrue.retrieve.connectors.http import Http, at, shown
 from ringtrue.traffic import marked
 
 TEXT = ("q", "query", "text", "question", "search", "term", "keywords", "input", "prompt")

@@ -51,8 +51,6 @@ class Qdrant(VectorConnector):
     """Certificates to trust instead of the system's."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
-        if not text.strip():  # a blank text has no meaning that a vector could carry
-            return []
         vector, left = self.query_vector(text), self.deadline()
         known = self._vectors(left)
         self.check_size(known.size, vector)

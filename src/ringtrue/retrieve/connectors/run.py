@@ -43,8 +43,6 @@ class RunFile(Connector):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
         """Return a stored answer, order and scores as in the file; raises BadAnswer for a question it does not hold."""
         self.no_scope(scope)
-        if not text.strip():
-            return []
         return self._answer(self._query_of(text))
 
     @cached_property

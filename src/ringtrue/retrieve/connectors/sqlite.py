@@ -77,10 +77,6 @@ class Sqlite(RecordConnector):
             statement, values = self._statement(self._tables(database), words, k, scope)
             return _first(database.execute(statement, values), k) if words else []
 
-    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        with self._reading() as database:
-            return {row[0] for row in self._stored(database, self._tables(database), doc_ids, [])}
-
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         with self._reading() as database:
             tables, wanted = self._tables(database), self.marking()

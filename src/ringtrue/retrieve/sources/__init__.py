@@ -6,8 +6,7 @@ JSON lines, CSV and TSV are streamed; the other formats are held in memory one f
 silence: a file of a folder that is not or cannot be read is reported with the reason; a file given by name that cannot be
 read, and records that cannot be understood, raise InputError with file, line or record, field and cure.
 
-``files`` finds what there is to read, opens and decodes it; ``records`` makes documents of what JSON and tables hold,
-``pages`` of the other formats.
+``files`` finds what there is to read, opens and decodes it; ``readers`` makes documents of it.
 """
 
 from __future__ import annotations
@@ -36,13 +35,15 @@ from ringtrue.retrieve.sources.files import (
     text_of,
     walk,
 )
-from ringtrue.retrieve.sources.pages import html_document, markdown_document, pdf_document
-from ringtrue.retrieve.sources.records import (
+from ringtrue.retrieve.sources.readers import (
     GUESSED as GUESSED,
     Fields as Fields,
     from_rows,
+    html_document,
     json_documents,
     json_lines,
+    markdown_document,
+    pdf_document,
     table_rows,
 )
 
