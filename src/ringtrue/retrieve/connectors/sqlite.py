@@ -52,6 +52,7 @@ class Sqlite(RecordConnector):
     """A full-text table of an SQLite file, ranked by its BM25."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("file",)
+    ASKS_BLANK: ClassVar[bool] = True
 
     file: Text | Path
     """The SQLite file."""
