@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import sys
 import tomllib
@@ -14,12 +16,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import anyio
 import typer
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from typer.testing import CliRunner
 
 from ringtrue.cli import app
 from ringtrue.golden import load, shipped, summarise
 from ringtrue.measures import CATALOGUE, DEFINITIONS, Definition, Measure
+from ringtrue.memory.server import build_server
 from ringtrue.retrieve import ALL as RETRIEVERS
 from ringtrue.retrieve import HYBRID
 from ringtrue.retrieve.chunk import FORMS as CHUNKERS
@@ -317,6 +325,35 @@ def shape() -> tuple[Path, str]:
     return path, head + begin + markdown() + "\n" + end + rest.partition(end)[2]
 
 
+def mcp_answers() -> str:
+    """Return the first answers of the memory's MCP server, which ``mcp_start`` gives before the SDK is loaded."""
+    client = {"name": "ringtrue", "version": "1"}
+    keys = {"protocolVersion": LATEST_MODERN_VERSION, "clientInfo": client, "clientCapabilities": {}}
+    new = {"_meta": {f"io.modelcontextprotocol/{key}": value for key, value in keys.items()}}
+    old = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": client}
+    greeting, listed = asyncio.run(_asked(("initialize", old), ("notifications/initialized", {}), ("tools/list", {})))
+    discovery, added = asyncio.run(_asked(("server/discover", new), ("tools/list", new)))
+    tools = added.pop("tools")
+    assert listed == {"tools": tools}, "the two protocols list other tools; mcp_start must keep both lists"
+    recorded = {"versions": HANDSHAKE_PROTOCOL_VERSIONS, "initialize": greeting, "server/discover": discovery}
+    return json.dumps({**recorded, "added": added, "tools": tools}, indent=1, ensure_ascii=False) + "\n"
+
+
+async def _asked(*messages: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the results of the requests in a conversation with a new server."""
+    server, results = build_server("")._lowlevel_server, []
+    async with create_client_server_memory_streams() as ((answers, questions), streams), anyio.create_task_group() as group:
+        group.start_soon(server.run, *streams, server.create_initialization_options())
+        for method, params in messages:
+            told = {"jsonrpc": "2.0", "method": method, "params": params}
+            request = told if method.startswith("notifications/") else {**told, "id": method}
+            await questions.send(SessionMessage(jsonrpc_message_adapter.validate_python(request)))
+            if request is not told:
+                results.append((await answers.receive()).message.model_dump(by_alias=True, exclude_unset=True)["result"])
+        await questions.aclose()
+    return results
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with the content it should have."""
     yield ROOT / "docs" / "reference" / "measures.md", measures()
@@ -325,6 +362,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "reference" / "rest.md", rest()
     yield ROOT / "docs" / "conformance.md", conformance()
     yield ROOT / "docs" / "requirements.md", requirements()
+    yield ROOT / "src" / "ringtrue" / "memory" / "mcp_answers.json", mcp_answers()
     yield shape()
     for name in shipped():
         yield set_readme(name)

@@ -13,6 +13,7 @@ from ringtrue.cli.options import utc_now
 from ringtrue.config import environment_without_tokens
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.memory.hook.files import IN_PROJECT, find_root
+from ringtrue.memory.hook.files import usual_root as usual_root_of
 from ringtrue.memory.hook.guard import lines_of, title_of
 from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.hook.settings import Settings, read_settings
@@ -72,12 +73,9 @@ def found_root(given: Path | None) -> str:
 
 def usual_root(given: Path | None) -> Path:
     """Return the memory folder that is given, else the project's, whether it is there yet or not."""
-
     if given is not None:
         return given.expanduser().absolute()
-    environ, here = environment_without_tokens(), Path.cwd()
-    checkout = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
-    return Path(find_root(str(here), environ) or Path(environ.get("CLAUDE_PROJECT_DIR") or checkout, IN_PROJECT))
+    return Path(usual_root_of(str(Path.cwd()), environment_without_tokens()))
 
 
 def made_root(given: Path | None) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -131,21 +131,17 @@ def mcp_command(
     Example: ringtrue memory mcp
     Example: ringtrue memory mcp --http 127.0.0.1:8765
     """
-    try:
-        from ringtrue.memory.server import build_server
-    except ModuleNotFoundError as problem:
-        if (problem.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
-            raise
-        raise MissingInput(f"the MCP server needs the package 'mcp'; {how_to_install('mcp')}") from problem
-    from ringtrue.memory.server import address_of, check_token, serve_http
-
+    if find_spec("mcp") is None:
+        raise MissingInput(f"the MCP server needs the package 'mcp'; {how_to_install('mcp')}")
     # Hosts start a server in every project; a folder in which nothing is saved stays as it is.
     folder = str(usual_root(root))
     if http is None:
-        # One process of a host serves one conversation, so a call that names none belongs to it.
-        own = session or environment_without_tokens().get("CLAUDE_CODE_SESSION_ID") or f"stdio-{os.getpid()}"
-        build_server(folder, session_id=own).run("stdio")
+        from ringtrue.memory.mcp_start import build, serve
+
+        serve(lambda: build(folder, session or ""))
         return
+    from ringtrue.memory.server import address_of, build_server, check_token, serve_http
+
     address = address_of(http)
     check_token(address, token or "")
     server = build_server(folder, session_id=session or "")

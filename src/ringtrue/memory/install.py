@@ -220,7 +220,7 @@ def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str
         return with_hooks(there, place, codex_hooks(python, spot.home / LIBRARY / "hook.py"))
     if not _serves():
         return None
-    server = [sys.executable, "-m", "ringtrue", "memory", "mcp"]
+    server = [sys.executable, "-P", "-m", "ringtrue.memory.mcp_start"]  # -P: not what lies in the project
     if kind == "toml":
         return with_table(there, place, {"command": server[0], "args": server[1:]})
     commented = Path(place).with_suffix(".jsonc")

@@ -13,10 +13,12 @@ from importlib.metadata import version
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ConfigDict, ValidationError
 
@@ -77,6 +79,12 @@ class StrictServer(MCPServer[Any]):
                 ) from cause
             raise
 
+    async def run_between(self, stdin: Any, stdout: Any) -> None:
+        """Serve one connection between two text files, as the SDK does between stdin and stdout."""
+        async with stdio_server(anyio.wrap_file(stdin), anyio.wrap_file(stdout)) as (reading, writing):
+            inner = self._lowlevel_server
+            await inner.run(reading, writing, inner.create_initialization_options())
+
 
 def _traffic(context: Context[Any, Any] | None) -> Traffic:
     """Return whose call it is, as its metadata says."""
@@ -132,8 +140,12 @@ def build_server(root: str, *, session_id: str = "", clock: Callable[[], float] 
             *("memory_validate", "memory_link", "memory_health", "task_preflight", "task_postflight"),
         )
     ]
-    return StrictServer(NAME, title="Ringtrue memory", instructions=INSTRUCTIONS, version=version("ringtrue"), tools=made,
-                        log_level="WARNING")  # fmt: skip
+    server = StrictServer(NAME, title="Ringtrue memory", instructions=INSTRUCTIONS, version=version("ringtrue"), tools=made,
+                          subscriptions=False, log_level="WARNING")  # fmt: skip
+    for method in list(server._lowlevel_server._request_handlers):  # the SDK announces what has a handler, and has no option
+        if method.startswith(("prompts/", "resources/")):
+            del server._lowlevel_server._request_handlers[method]
+    return server
 
 
 PATH = "/mcp"

@@ -153,7 +153,7 @@ def test_the_skill_has_documented_fields_and_the_ten_phrases(project: Path) -> N
 def test_the_mcp_server_is_this_ringtrue(project: Path) -> None:
     (server,) = read(claude(project) / ".mcp.json")["mcpServers"].values()
     assert set(server) <= SERVER_FIELDS
-    assert [server["command"], *server["args"]] == [sys.executable, "-m", "ringtrue", "memory", "mcp"]
+    assert [server["command"], *server["args"]] == [sys.executable, "-P", "-m", "ringtrue.memory.mcp_start"]
 
 
 def test_without_the_mcp_package_the_server_is_left_out_and_said_so(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_codex_gets_its_own_form(project: Path) -> None:
         assert "async" not in handler  # Codex passes over hooks that are
         assert handler["timeout"] == 5
     config = tomllib.loads((project / ".codex" / "config.toml").read_text())
-    assert config["mcp_servers"]["ringtrue-memory"]["args"][-2:] == ["memory", "mcp"]
+    assert config["mcp_servers"]["ringtrue-memory"]["args"] == ["-P", "-m", "ringtrue.memory.mcp_start"]
     assert config["mcp_servers"]["docs"] == {"command": "docs"}
     assert config["model"] == "x"
 
@@ -213,7 +213,7 @@ def test_opencode_gets_the_server_alone(project: Path) -> None:
     config = read(project / "opencode.json")
     assert config["theme"] == "dark"
     assert config["mcp"]["ringtrue-memory"]["type"] == "local"
-    assert config["mcp"]["ringtrue-memory"]["command"][1:] == ["-m", "ringtrue", "memory", "mcp"]
+    assert config["mcp"]["ringtrue-memory"]["command"][1:] == ["-P", "-m", "ringtrue.memory.mcp_start"]
     assert any("nothing is shown unasked" in note for note in done.notes)
 
 

@@ -91,6 +91,23 @@ def find_root(cwd: str, environ: Mapping[str, str]) -> str | None:
         folder = above
 
 
+def usual_root(cwd: str, environ: Mapping[str, str]) -> str:
+    """Return the memory folder of a working directory as ``find_root`` does, else the one it would have.
+
+    That lies in ``CLAUDE_PROJECT_DIR``, else in the checkout around the directory.
+    """
+    found = find_root(cwd, environ)
+    if found is not None:
+        return found
+    here = folder = os.path.abspath(cwd)
+    while not os.path.exists(os.path.join(folder, ".git")):
+        folder = os.path.dirname(folder)
+        if folder == os.path.dirname(folder):
+            folder = here
+            break
+    return os.path.join(environ.get("CLAUDE_PROJECT_DIR") or folder, IN_PROJECT)
+
+
 def _ours(path: str) -> bool:
     user = getattr(os, "getuid", None)
     return user is None or user() == 0 or os.stat(path).st_uid in (user(), 0)
