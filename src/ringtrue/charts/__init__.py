@@ -22,7 +22,6 @@ from ringtrue.charts.svg import (
     axis as axis,
     bar as bar,
     interval as interval,
-    ring as ring,
     sparkline as sparkline,
     step as step,
 )

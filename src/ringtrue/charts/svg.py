@@ -239,7 +239,7 @@ def legend(items: Iterable[tuple[str, str]]) -> Markup:
     return Markup('<ul class="legend swatches">{}</ul>').format(Markup("").join(rows))
 
 
-# ── charts without axes of their own: one row of a table, a tile, a ring ─────────────────────────────────────────────
+# ── charts without axes of their own: one row of a table, a tile ─────────────────────────────────────────────────────
 
 
 ROW, TALL = 34, 46
@@ -296,26 +296,6 @@ def step(scale: Scale, start: float, end: float, *, tone: str, label: str, last:
     return picture(parts, label, TALL, "")
 
 
-def ring(parts: Sequence[tuple[float, str]], middle: str, below: str, *, label: str) -> Markup:
-    """Return a ring of parts, each (weight, tone), with a text in its middle."""
-    total = sum(weight for weight, _ in parts) or 1.0
-    # A part of weight 0 is not drawn, so it needs no gap: a lone colour is a whole ring without a notch.
-    gap = 1.2 if sum(weight > 0 for weight, _ in parts) > 1 else 0.0
-    arcs, start = [], 0.0
-    for weight, tone in parts:
-        length = 100 * weight / total
-        if length > 0:
-            arcs.append(_arc(start, start + max(length - gap, 0.4), tone))
-        start += length
-    words = [
-        tag("text", kind, escape(words), x=100, y=y, text_anchor="middle")
-        for kind, words, y in (("middle", middle, 104), ("below", below, 128))
-    ]
-    title = tag("title", "", escape(label))
-    inside = "".join([title, *arcs, *words])
-    return Markup(tag("svg", "chart ring", inside, viewBox="0 0 200 200", role="img", aria_label=label))
-
-
 def sparkline(values: Sequence[float | None], *, label: str, height: int = 34) -> Markup:
     """Return the course of a number without axes, its last value as a dot."""
     up = Scale.over(values, start=height - 4, end=4, air=0.08)
@@ -333,16 +313,3 @@ def _grid(scale: Scale, height: int) -> list[str]:
 
 def _bar(tone: str, left: float, right: float) -> str:
     return rect(f"bar {tone}", left, right, TALL / 2 - 8, 16)
-
-
-def _arc(start: float, end: float, tone: str) -> str:
-    """Return a piece of a ring from one percentage to another, clockwise from the top.
-
-    It is a path, since dashes on a circle leave notches where a browser joins its quarters.
-    """
-    if end - start >= 100:
-        return tag("circle", f"arc {tone}", cx=100, cy=100, r=86)
-    turns = [2 * math.pi * place / 100 for place in (start, end)]
-    (x, y), (to_x, to_y) = ((100 + 86 * math.sin(turn), 100 - 86 * math.cos(turn)) for turn in turns)
-    large = int(end - start > 50)
-    return tag("path", f"arc {tone}", d=f"M{x:.2f} {y:.2f}A86 86 0 {large} 1 {to_x:.2f} {to_y:.2f}")

@@ -37,9 +37,14 @@ if TYPE_CHECKING:
         page_sections as page_sections,
     )
     from ringtrue.report.page.sides import Sides as Sides
-    from ringtrue.report.reading import QueryChange as QueryChange, beside as beside, changes as changes, known as known
-    from ringtrue.report.reading import lost_between as lost_between, primary_of as primary_of, query_lines as query_lines
-    from ringtrue.report.reading import query_seen as query_seen
+    from ringtrue.report.reading import (
+        QueryChange as QueryChange,
+        beside as beside,
+        changes as changes,
+        known as known,
+        depth_of_loss as depth_of_loss,
+    )
+    from ringtrue.report.reading import lost_between as lost_between, primary_of as primary_of, query_of as query_of
     from ringtrue.report.records import Recommendation as Recommendation, Report as Report
     from ringtrue.report.sentences import (
         BY_WEIGHT as BY_WEIGHT,
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
         measure_lines as measure_lines,
         notes as notes,
         lost_at as lost_at,
+        query_lines as query_lines,
         relevant_documents as relevant_documents,
         shown_measures as shown_measures,
         slice_fields as slice_fields,

@@ -13,12 +13,11 @@ import numpy as np
 
 from ringtrue.brief import counted
 from ringtrue.measures import Measure
-from ringtrue.records import Ranking
-from ringtrue.report.formatting import milliseconds, number, portion, signed, signed_span
+from ringtrue.report.formatting import number, portion, signed, signed_span
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.sentences import POWER, comparison_of, depth, primary, same, terms
-from ringtrue.report.tables import Difference, paired, part_label, relevant_documents, slice_fields, unpaired, whole_of
-from ringtrue.run import Component, Evaluation, Loss
+from ringtrue.report.sentences import comparison_of, primary
+from ringtrue.report.tables import Difference, effects_of_parts, relevant_documents, slice_fields, unpaired
+from ringtrue.run import Loss
 from ringtrue.verdict import members, upside
 
 MANY_LOST = 0.10
@@ -30,10 +29,6 @@ MATTERS = 0.01
 """Below this a difference of a mean is not worth a change, however certain."""
 NOTHING_OF_ITS_OWN = 0.01
 """99 in 100 hits of such a channel came from another one, too."""
-P95_CEILING_MS = 500.0
-"""The default of the gate, used if no gate set another."""
-NEAR_CEILING = 0.9
-"""Machines differ by a tenth from one day to the next."""
 SLICE_QUERIES = 10
 """Below this a slice's mean says little, and its spread is unknown."""
 SLICE_GAP = 0.10
@@ -42,15 +37,7 @@ JUDGED_ENOUGH = 0.5
 """Below this most of what a reader sees was never judged, and measures describe the judges more than the search."""
 JUDGED_GAP = 0.10
 """The better-judged of two systems is favoured by about its lead in judged documents."""
-FEW_QUERIES = 50
-"""A bootstrap interval of fewer queries is too narrow."""
-WORTH_FINDING, USUAL_SPREAD = 0.05, 0.15
-"""The difference a set should detect, and the usual spread of paired differences."""
-OVERFIT_GAP = 0.05
-"""The difference that matters, between the part that was tuned on and the part that was not."""
 Advice = Iterator[Recommendation]
-Pairs = set[tuple[str, str]]
-"""Queries with documents."""
 
 
 def threshold(report: Report) -> Advice:
@@ -155,151 +142,54 @@ def _queries(losses: list[Loss]) -> tuple[str, ...]:
 
 def drop_channel(report: Report) -> Advice:
     """A channel that contributes nothing of its own and is not missed."""
-    name = primary(report)
-    useless = [
-        (gain.mean, channel.name, channel.contribution.unique_rate, gain)
-        for channel, gain in _left_out(report)
-        if channel.contribution is not None and channel.contribution.unique_rate <= NOTHING_OF_ITS_OWN
+    name, effects = primary(report), _effects(report)
+    useless = []
+    for part in report.evaluation.components:
+        change, given = effects.get(part.name), part.contribution
+        if change is None or given is None or given.unique_rate > NOTHING_OF_ITS_OWN:
+            continue
         # Not missed: even the far end of the interval is too little to matter. Clearly better without is another rule.
-        and gain.high < MATTERS and not _hurts(gain)
-    ]  # fmt: skip
+        if change.low > -MATTERS and not _hurts(change):
+            useless.append((-change.mean, part.name, given.unique_rate, change))
     if useless:
         # Of two channels that find the same, each looks useless while the other is there: only one may go at a time.
-        (_, channel, unique, gain), *rest = sorted(useless, key=lambda one: one[:2])
+        (_, channel, unique, change), *rest = sorted(useless, key=lambda one: one[:2])
         others = f" The same holds for {', '.join(one[1] for one in rest)}; measure again first." if rest else ""
         yield Recommendation(
             "drop-channel",
             f"{channel} adds nothing: {portion(unique)} of the hits are its own, and without it {name} changes by "
-            f"{signed(-gain.mean)} (at worst {signed(-gain.high)}). Drop it and save its time.{others}",
-            {"channel": channel, "unique contribution": unique, f"{name} without it": -gain.mean, "at worst": -gain.high},
+            f"{signed(change.mean)} (at worst {signed(change.low)}). Drop it and save its time.{others}",
+            {"channel": channel, "unique contribution": unique, f"{name} without it": change.mean, "at worst": change.low},
         )
 
 
-def harmful_channel(report: Report) -> Advice:
-    """A channel without which the fusion is better, beyond noise."""
-    name = primary(report)
-    for channel, gain in _left_out(report):
-        if _hurts(gain):
+def harmful_part(report: Report) -> Advice:
+    """A channel, or a later step such as a reranker, without which the search is better, beyond noise."""
+    name, effects, parts = primary(report), _effects(report), report.evaluation.components
+    hits = {part.name: sum(len(ranking.hits) for ranking in part.rankings) for part in parts if part.kind != "channel"}
+    for part in parts:
+        change = effects.get(part.name)
+        # A step that returns less than the others cuts on purpose; what a threshold takes away is told elsewhere.
+        cuts = part.kind == "stage" and hits[part.name] < max(hits.values())
+        if change is not None and _hurts(change) and not cuts:
+            cure = "Drop it or lower its weight." if part.kind == "channel" else "Check its model, its input and its depth."
             yield Recommendation(
-                "harmful-channel",
-                f"{channel.name} hurts: without it {name} rises by {number(-gain.mean)} (interval "
-                f"{signed_span(-gain.high, -gain.low)} over {counted(gain.n, 'query')}). Drop it or lower its weight.",
-                {"channel": channel.name, f"{name} without it": -gain.mean, "low": -gain.high, "high": -gain.low},
+                f"harmful-{part.kind}",
+                f"{part.name} hurts: without it {name} rises by {number(change.mean)} (interval "
+                f"{signed_span(change.low, change.high)} over {counted(change.n, 'query')}). {cure}",
+                {part.kind: part.name, f"{name} without it": change.mean, "low": change.low, "high": change.high},
             )
 
 
-def harmful_fusion(report: Report) -> Advice:
-    """A fusion that is worse than one of its channels, beyond noise."""
-    evaluation, name = report.evaluation, primary(report)
-    channels = _parts(evaluation, "channel")
-    for fusion in _parts(evaluation, "fusion"):
-        gains = [(paired(one.scores, fusion.scores, name, alpha=ALPHA / len(channels)), one.name) for one in channels]
-        worse = [(gain.mean, best, gain) for gain, best in gains if gain is not None and _hurts(gain)]
-        if worse:
-            _, best, gain = min(worse, key=lambda one: one[:2])
-            yield Recommendation(
-                "harmful-fusion",
-                f"{part_label(fusion.name, evaluation)} is worse than {best} alone: {name} {signed(gain.mean)} (interval "
-                f"{signed_span(gain.low, gain.high)} over {counted(gain.n, 'query')}). Give {best} more weight, or fuse less.",
-                {"fusion": fusion.name, "channel": best, name: gain.mean, "low": gain.low, "high": gain.high},
-            )
+def _effects(report: Report) -> dict[str, Difference | None]:
+    """Return how the search changes without each part; every part looked at is one more chance to be fooled."""
+    tests = max(1, sum(part.kind in ("without", "stage") for part in report.evaluation.components))
+    return effects_of_parts(report.evaluation, primary(report), alpha=ALPHA / tests)
 
 
-def check_rerank(report: Report) -> Advice:
-    """A later step that takes more relevant documents out of the top k than it brings in."""
-    evaluation, k = report.evaluation, depth(report)
-    for stage in _parts(evaluation, "stage"):
-        before = _step_before(stage, evaluation)
-        demoted, lifted = _exchanged(before, stage, evaluation, k) if before is not None else (set(), set())
-        flips = len(demoted) + len(lifted)
-        # The chance that a fair coin falls so unevenly, two-sided.
-        by_chance = 2 * sum(math.comb(flips, heads) for heads in range(len(lifted) + 1)) / (1 << flips)
-        if before is not None and len(demoted) > len(lifted) and by_chance <= ALPHA:
-            step = stage.name.removeprefix(before.name).removeprefix(" >> ")
-            yield Recommendation(
-                "check-rerank",
-                f"{step} pushed {counted(len(demoted), 'relevant document')} out of the first {k} and lifted only "
-                f"{len(lifted)} into them. Check its model, its input (title, passage, language) and its depth; without it "
-                f"the order was better.",
-                {"stage": stage.name, "demoted": len(demoted), "lifted": len(lifted), "k": k},
-                tuple(dict.fromkeys(query_id for query_id, _ in sorted(demoted))),
-            )
-
-
-def latency(report: Report) -> Advice:
-    """The slow answers are near or over the ceiling."""
-    evaluation = report.evaluation
-    checks = report.verdict.checks if report.verdict else ()
-    named = [check.threshold for check in checks if check.rule == "latency" and check.measure == "p95"]
-    ceiling = next((value for value in named if value), P95_CEILING_MS)
-    p95 = evaluation.latency.p95
-    if p95 >= NEAR_CEILING * ceiling:
-        evidence: dict[str, float | str] = {"p95 ms": p95, "ceiling ms": ceiling}
-        own: dict[str, float] = {}
-        for part in evaluation.components:
-            if part.latency is not None and part.kind in ("channel", "stage") and not math.isnan(part.latency.mean):
-                # A step's clock starts with the question.
-                before = _step_before(part, evaluation)
-                own[part.name] = part.latency.mean - (before.latency.mean if before and before.latency else 0.0)
-        cost = ""
-        if own:
-            slowest = max(own, key=lambda part: own[part])
-            evidence |= {"component": slowest, "component mean ms": own[slowest]}
-            cost = f" {part_label(slowest, evaluation)} takes the most time, {milliseconds(own[slowest])} on average."
-        yield Recommendation(
-            "latency",
-            f"p95 is {milliseconds(p95)}, {'over' if p95 > ceiling else 'close to'} the ceiling of {milliseconds(ceiling)}."
-            f"{cost} Shorten candidate lists, cache, or give it a faster machine.",
-            evidence,
-            tuple(sorted(evaluation.latencies, key=lambda query_id: -evaluation.latencies[query_id])[:10]),
-        )
-
-
-def _parts(evaluation: Evaluation, kind: str) -> list[Component]:
-    return [part for part in evaluation.components if part.kind == kind]
-
-
-def _left_out(report: Report) -> list[tuple[Component, Difference]]:
-    """Return every channel with what it adds to the whole: how much better that is than without the channel."""
-    evaluation = report.evaluation
-    without = {part.name.removeprefix("without "): part for part in _parts(evaluation, "without")}
-    pairs = [(channel, without[channel.name]) for channel in _parts(evaluation, "channel") if channel.name in without]
-    whole, alpha = whole_of(evaluation), ALPHA / max(1, len(pairs))
-    gains = [(channel, paired(left.scores, whole, primary(report), alpha=alpha)) for channel, left in pairs]
-    return [(channel, gain) for channel, gain in gains if gain is not None]
-
-
-def _hurts(gain: Difference) -> bool:
-    """Return whether a step makes things worse by more than noise, and by enough to matter."""
-    return gain.high < 0 and gain.mean <= -MATTERS
-
-
-def _step_before(stage: Component, evaluation: Evaluation) -> Component | None:
-    """Return what a step was applied to: the part whose name is the longest beginning of its own."""
-    before = [part for part in evaluation.components if part.kind != "without" and stage.name.startswith(f"{part.name} >> ")]
-    return max(before, key=lambda part: len(part.name), default=None)
-
-
-def _exchanged(
-    before: Component, after: Component, evaluation: Evaluation, k: int
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Return the relevant documents that a step pushed out of the first k, and those it lifted into them."""
-    least = evaluation.setup.golden.relevance_threshold
-    relevant = {(query_id, doc_id) for query_id, doc_id, grade in evaluation.qrels if grade >= least}
-    tops = {ranking.query_id: _top(ranking, k) for ranking in after.rankings}
-    demoted: Pairs = set()
-    lifted: Pairs = set()
-    for ranking in before.rankings:
-        old, new = _top(ranking, k), tops.get(ranking.query_id, set())
-        # A shorter list was cut, not reordered; what a threshold takes away is told elsewhere.
-        if len(new) >= len(old):
-            demoted |= {(ranking.query_id, doc_id) for doc_id in old - new}
-            lifted |= {(ranking.query_id, doc_id) for doc_id in new - old}
-    return demoted & relevant, lifted & relevant
-
-
-def _top(ranking: Ranking, k: int) -> set[str]:
-    return set(list(dict.fromkeys(hit.doc_id for hit in ranking.hits))[:k])
+def _hurts(change: Difference) -> bool:
+    """Return whether the search is better without a part by more than noise, and by enough to matter."""
+    return change.low > 0 and change.mean >= MATTERS
 
 
 # ── questions and their judgments ──────────────────────────────────────────────────────────────────────────────────
@@ -357,69 +247,8 @@ def judge_more(report: Report) -> Advice:
         )
 
 
-def more_queries(report: Report) -> Advice:
-    """Too few questions to see a difference that matters."""
-    comparison, evaluation = comparison_of(report), report.evaluation
-    name = primary(report)
-    found = comparison.measures.get(name) if comparison is not None else None
-    if comparison is not None and found is not None and found.word == "not enough evidence" and not same(comparison):
-        if found.n > 1 and found.detectable > WORTH_FINDING:
-            yield _too_few(name, found.n, found.detectable, comparison.alpha, found.tests)
-    elif comparison is None and 1 < (n := evaluation.scores.summary(name).count) < FEW_QUERIES:
-        yield _too_few(name, n, None, ALPHA, 1)
-
-
-def _too_few(name: str, n: int, detectable: float | None, alpha: float, tests: int) -> Recommendation:
-    """Return the advice; ``detectable`` is what a comparison of these queries finds, None if none was made."""
-    from ringtrue.stats import fewest_queries, minimum_detectable_effect, queries_to_settle
-
-    unit = minimum_detectable_effect(n=n, sd=1.0, alpha=alpha / tests, power=POWER)
-    spread, whose = USUAL_SPREAD, "a usual spread of differences"
-    if detectable is not None and math.isfinite(detectable):
-        # The spread is that of these very pairs: the one with which so many queries find so much.
-        spread, whose = detectable / unit, "the spread of differences seen here"
-    if detectable is None:
-        widest = 1.0 if Measure.parse(name).definition.bounded else math.inf
-        detectable = unit * spread if n >= fewest_queries(alpha / tests) and unit * spread <= widest else math.inf
-    more = queries_to_settle(n=n, sd=spread, difference=WORTH_FINDING, alpha=alpha, power=POWER, tests=tests)
-    if math.isfinite(detectable):
-        finds = f"can detect a difference in {name} of {number(detectable, 3)} or more, but {WORTH_FINDING} would matter"
-    else:
-        finds = f"are too few to show any difference in {name}; {WORTH_FINDING} would matter"
-    return Recommendation(
-        "more-queries",
-        f"{counted(n, 'query')} {finds}. About {counted(more or 0, 'more query')} would show that ({terms(alpha, tests)}; with "
-        f"{whose}, {number(spread, 3)}).",
-        {
-            "queries": n, "detectable": detectable, "more": more or 0, "spread": spread, "alpha": alpha, "power": POWER,
-            "tests": tests,
-        },
-    )  # fmt: skip
-
-
-def overfitting(report: Report) -> Advice:
-    """The part that was tuned on does better than the part that was kept away."""
-    sides = {run.setup.golden.split: run for run in (report.evaluation, report.other) if run is not None}
-    if set(sides) != {"tuning", "held_out"}:
-        return
-    tuned, kept, name = sides["tuning"], sides["held_out"], primary(report)
-    alike = tuned.setup.golden.id == kept.setup.golden.id and tuned.setup.fingerprint == kept.setup.fingerprint
-    if not alike or name not in tuned.metrics or name not in kept.metrics:
-        return
-    gap = unpaired(upside(name) * tuned.scores.of(name), upside(name) * kept.scores.of(name), alpha=ALPHA)
-    if gap.mean >= OVERFIT_GAP and gap.low > 0:
-        yield Recommendation(
-            "overfitting",
-            f"{name} is {number(tuned.metrics[name])} on the tuning part and {number(kept.metrics[name])} on the held-out "
-            f"part, {number(gap.mean)} worse (interval {signed_span(gap.low, gap.high)}): the settings fit the "
-            "questions they were tuned on. Trust the held-out number, and tune fewer parameters or on more questions.",
-            {"tuning": tuned.metrics[name], "held-out": kept.metrics[name], "gap": gap.mean, "low": gap.low},
-        )
-
-
 RULES = (
-    threshold, rerank, vocabulary, overlap, cutoff, drop_channel, harmful_channel, harmful_fusion, check_rerank, weak_slice,
-    judge_more, more_queries, latency, overfitting,
+    threshold, rerank, vocabulary, overlap, cutoff, drop_channel, harmful_part, weak_slice, judge_more,
 )  # fmt: skip
 
 

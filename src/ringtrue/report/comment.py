@@ -117,7 +117,7 @@ def _slices(report: Report) -> Iterator[Block]:
 
 
 def _worst(report: Report) -> Iterator[Block]:
-    name, k, found = primary(report), depth(report), tables.query_lines(report)
+    name, k, found = primary(report), depth(report), tables.report_lines(report)
     failed = [
         f"{md(line.query_id, most=80)}{quoted(line.query_id, line.text, most=120)}: {md(line.error, most=200)}"
         for line in found

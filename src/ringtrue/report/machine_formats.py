@@ -139,7 +139,7 @@ def _queries(report: Report) -> dict[str, Any]:
             "expected": {one.doc_id: {"grade": one.grade, "rank": one.rank} for one in line.expected},
             "losses": {loss.doc_id: loss.stage for loss in line.losses},
         }
-        for line in tables.query_lines(report)
+        for line in tables.report_lines(report)
     }
 
 

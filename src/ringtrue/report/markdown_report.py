@@ -263,7 +263,7 @@ def _some(texts: Sequence[str], more: str) -> str:
 
 
 def _queries(report: Report) -> Blocks:
-    found = tables.query_lines(report)
+    found = tables.report_lines(report)
     shown, listed = found[:IN_FULL], found[IN_FULL:]
     which = f"The {IN_FULL} with the lowest {md(primary(report))}" if listed else "All queries, the worst first"
     full = [block for line in shown for block in _in_full(line, report)]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
 from ringtrue.measures import Contribution, Latency, Measure, Scores
-from ringtrue.records import Floats
+from ringtrue.records import Floats, Query
 from ringtrue.report.formatting import PERCENTILES, portion, signed, signed_span
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import (
@@ -194,85 +196,125 @@ class RankedDocument:
         return WHY_LOST[self.stage]
 
 
-def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
-    """Return the documents of an answer in their order, each once, at its best rank."""
-    grades, titles = evaluation.grades.get(query_id, {}), evaluation.titles
-    found: dict[str, RankedDocument] = {}
-    for hit in evaluation.ranking(query_id).hits:
-        if hit.doc_id not in found:
-            # The channels come first, then what was done with their lists.
-            trail = {**hit.channels, **{stage.name: stage.rank for stage in hit.stages}}
-            title, grade = titles.get(hit.doc_id, ""), grades.get(hit.doc_id)
-            found[hit.doc_id] = RankedDocument(hit.doc_id, title, grade, len(found) + 1, tuple(trail.items()))
-    return found
-
-
-def judged_for(evaluation: Evaluation, query_id: str, places: Mapping[str, RankedDocument]) -> tuple[RankedDocument, ...]:
-    """Return the judged documents of a query, the highest grade first, each where it stands among the ``places``."""
-    grades = sorted(evaluation.grades.get(query_id, {}).items(), key=lambda pair: (-pair[1], pair[0]))
-    titles = evaluation.titles
-    return tuple(places.get(doc) or RankedDocument(doc, titles.get(doc, ""), grade, None) for doc, grade in grades)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QueryLine:
-    """One question: what came back, what should have, and what it scored."""
+    """One query of a run: what came back, what should have, and what it scored."""
 
-    query_id: str
-    text: str
-    retrieved: tuple[RankedDocument, ...]
-    """Each document once, at its best rank."""
-    expected: tuple[RankedDocument, ...]
-    """Relevant documents, the highest grade first; rank None if not returned."""
-    values: Mapping[str, float]
-    """Empty if the question got no answer."""
-    latency_ms: float | None
-    error: str | None
+    query: Query
+    evaluation: Evaluation = field(repr=False)
     losses: tuple[Loss, ...]
-    delta: float | None
-    """What the comparison's first measure gained on this question; None without a comparison."""
+    """Relevant documents that are missing among the first hits."""
+    delta: float | None = None
+    """What the comparison's first measure gained on this query; None without a comparison."""
+
+    @property
+    def query_id(self) -> str:
+        return self.query.query_id
+
+    @property
+    def text(self) -> str:
+        return self.query.text
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """Its scores; empty if it got no answer, and nan where a measure is undefined."""
+        return self.evaluation.scores.per_query.get(self.query_id, {})
+
+    @property
+    def latency_ms(self) -> float | None:
+        return self.evaluation.ranking(self.query_id).latency_ms
+
+    @property
+    def error(self) -> str | None:
+        return self.evaluation.ranking(self.query_id).error
+
+    @cached_property
+    def places(self) -> dict[str, RankedDocument]:
+        """The documents of the answer in their order, each once, at its best rank."""
+        grades, titles = self.evaluation.grades.get(self.query_id, {}), self.evaluation.titles
+        found: dict[str, RankedDocument] = {}
+        for hit in self.evaluation.ranking(self.query_id).hits:
+            if hit.doc_id not in found:
+                # The channels come first, then what was done with their lists.
+                trail = {**hit.channels, **{stage.name: stage.rank for stage in hit.stages}}
+                title, grade = titles.get(hit.doc_id, ""), grades.get(hit.doc_id)
+                found[hit.doc_id] = RankedDocument(hit.doc_id, title, grade, len(found) + 1, tuple(trail.items()))
+        return found
+
+    @cached_property
+    def retrieved(self) -> tuple[RankedDocument, ...]:
+        return tuple(self.places.values())
+
+    @cached_property
+    def judged(self) -> tuple[RankedDocument, ...]:
+        """The judged documents, the highest grade first; rank None if not returned."""
+        grades = sorted(self.evaluation.grades.get(self.query_id, {}).items(), key=lambda pair: (-pair[1], pair[0]))
+        titles = self.evaluation.titles
+        return tuple(self.places.get(doc) or RankedDocument(doc, titles.get(doc, ""), grade, None) for doc, grade in grades)
+
+    @property
+    def expected(self) -> tuple[RankedDocument, ...]:
+        """The relevant ones among the judged documents."""
+        least = self.evaluation.setup.golden.relevance_threshold
+        return tuple(one for one in self.judged if one.grade is not None and one.grade >= least)
+
+    @cached_property
+    def lost(self) -> tuple[RankedDocument, ...]:
+        """The losses as documents, the best judged first, each with the stage that lost it."""
+        titles = self.evaluation.titles
+        return tuple(
+            RankedDocument(one.doc_id, titles.get(one.doc_id, ""), one.grade, one.rank, tuple(one.ranks.items()), one.stage)
+            for one in sorted(self.losses, key=lambda loss: (-loss.grade, loss.doc_id))
+        )
 
 
-def query_lines(report: Report) -> tuple[QueryLine, ...]:
-    """Return every question: those without an answer first, then from the worst value of the first measure to the best."""
-    evaluation, name = report.evaluation, primary(report)
-    comparison = comparison_of(report)
-    deltas = comparison.measures[name].deltas if comparison and name in comparison.measures else {}
+def query_lines(
+    evaluation: Evaluation,
+    measure: str,
+    *,
+    sort: str = "worst",
+    text: str = "",
+    deltas: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[QueryLine, ...]:
+    """Return the queries that hold a text: the failed and worst first, or 'best', 'id', 'slow' or 'lost' first."""
     losses: dict[str, list[Loss]] = {}
     for loss in evaluation.losses:
         losses.setdefault(loss.query_id, []).append(loss)
-    least = evaluation.setup.golden.relevance_threshold
-    lines = []
-    for query in evaluation.queries:
-        ranking, places = evaluation.ranking(query.query_id), places_in(evaluation, query.query_id)
-        judged = judged_for(evaluation, query.query_id, places)
-        lines.append(
-            QueryLine(
-                query_id=query.query_id,
-                text=query.text,
-                retrieved=tuple(places.values()),
-                expected=tuple(one for one in judged if one.grade is not None and one.grade >= least),
-                values=evaluation.scores.per_query.get(query.query_id, {}),
-                latency_ms=ranking.latency_ms,
-                error=ranking.error,
-                losses=tuple(losses.get(query.query_id, ())),
-                delta=deltas.get(query.query_id),
-            )
-        )
-    return tuple(sorted(lines, key=lambda line: _badness(line, name)))
+    lines = [
+        QueryLine(query, evaluation, tuple(losses.get(query.query_id, ())), deltas.get(query.query_id))
+        for query in evaluation.queries
+        if text.casefold() in f"{query.query_id} {query.text}".casefold()
+    ]
+    return tuple(sorted(lines, key=_order(measure, sort)))
+
+
+def _order(measure: str, sort: str) -> Callable[[QueryLine], tuple[Any, ...]]:
+    way = -1 if lower_is_better(measure) != (sort == "best") else 1
+
+    def by_value(line: QueryLine) -> tuple[Any, ...]:
+        # A query that failed is the worst there is; one whose score is undefined is neither good nor bad and comes last.
+        value = line.values.get(measure, math.nan)
+        undefined = math.isnan(value)
+        return (line.error is None) != (sort == "best"), undefined, 0.0 if undefined else way * value, line.query_id
+
+    keys: dict[str, Callable[[QueryLine], tuple[Any, ...]]] = {
+        "id": lambda line: (line.query_id,),
+        "slow": lambda line: (line.latency_ms is None, -(line.latency_ms or 0.0), line.query_id),
+        "lost": lambda line: (-len(line.losses), line.query_id),
+    }
+    return keys.get(sort, by_value)
+
+
+def report_lines(report: Report) -> tuple[QueryLine, ...]:
+    """Return the queries of a report's run, the worst by its primary measure first, with what each of them gained."""
+    name, comparison = primary(report), comparison_of(report)
+    compared = comparison.measures.get(name) if comparison else None
+    return query_lines(report.evaluation, name, deltas=compared.deltas if compared else {})
 
 
 def missing(line: QueryLine, k: int) -> tuple[RankedDocument, ...]:
     """Return the relevant documents that are not among the first k."""
     return tuple(one for one in line.expected if one.rank is None or one.rank > k)
-
-
-def _badness(line: QueryLine, measure: str) -> tuple[int, float, str]:
-    """Order: no answer, then worst to best, then questions for which the measure is not defined."""
-    value = line.values.get(measure, math.nan)
-    if line.error is not None or math.isnan(value):
-        return 0 if line.error is not None else 2, 0.0, line.query_id
-    return 1, -value if lower_is_better(measure) else value, line.query_id
 
 
 def moved(report: Report, lines: tuple[QueryLine, ...]) -> tuple[QueryLine, ...]:
@@ -293,7 +335,7 @@ def failing(report: Report) -> dict[str, tuple[str, ...]]:
         told = ", ".join(f"{what} ({', '.join(rules)})" for what, rules in checks.items())
         found.setdefault(query_id, []).append(f"behind the failed checks of {told}")
     k = depth(report)
-    for line in query_lines(report):
+    for line in report_lines(report):
         if line.error is None and line.expected and len(missing(line, k)) == len(line.expected):
             found.setdefault(line.query_id, []).append(f"none of its relevant documents in the first {k}")
     return {query_id: tuple(why) for query_id, why in found.items()}
@@ -316,15 +358,8 @@ class ComponentLine:
 
 def component_lines(report: Report) -> tuple[ComponentLine, ...]:
     """Return the parts in their order; the effect of leaving out a channel is in the row of the channel."""
-    evaluation, name = report.evaluation, primary(report)
-    parts = evaluation.components
-    channels = {part.name for part in parts if part.kind == "channel"}
-    lacking = {part.name: paired(whole_of(evaluation), part.scores, name) for part in parts if part.kind == "without"}
-    changes = {left_out.removeprefix("without "): change for left_out, change in lacking.items()}
-    # Without a later step the search is what came before it.
-    steps = [part for part in parts if part.kind in ("fusion", "stage")]
-    changes |= {step.name: paired(step.scores, before.scores, name) for before, step in pairwise(steps)}
-    changes |= {left_out: change for left_out, change in lacking.items() if left_out.removeprefix("without ") not in channels}
+    evaluation = report.evaluation
+    changes = effects_of_parts(evaluation, primary(report))
     return tuple(
         ComponentLine(
             part.name,
@@ -335,8 +370,25 @@ def component_lines(report: Report) -> tuple[ComponentLine, ...]:
             changes.get(part.name),
             part_label(part.name, evaluation),
         )
-        for part in parts
+        for part in evaluation.components
     )
+
+
+def effects_of_parts(evaluation: Evaluation, measure: str, *, alpha: float = 0.05) -> dict[str, Difference | None]:
+    """Return by part how much better the search is without it, below 0 if it is worse; None if that is not known.
+
+    For a channel that is the search without it; without a later step the search is what came before it.
+    """
+    parts, whole = evaluation.components, whole_of(evaluation)
+    channels = {part.name for part in parts if part.kind == "channel"}
+    steps = [part for part in parts if part.kind in ("fusion", "stage")]
+    found = {step.name: paired(step.scores, before.scores, measure, alpha=alpha) for before, step in pairwise(steps)}
+    for part in parts:
+        if part.kind == "without":
+            channel = part.name.removeprefix("without ")
+            change = paired(whole, part.scores, measure, alpha=alpha)
+            found[channel if channel in channels else part.name] = change
+    return found
 
 
 def without_it(line: ComponentLine) -> str:

@@ -66,7 +66,6 @@ def test_names_and_words_are_escaped() -> None:
         charts.scatter([nasty], a=NASTY, b=NASTY, label=NASTY),
         charts.sequential([nasty], bounds=(-3, 3), label=NASTY),
         charts.parallel({NASTY: False}, [Strand([NASTY], 1.0, NASTY, NASTY)], label=NASTY),
-        charts.ring([(1.0, NASTY)], NASTY, NASTY, label=NASTY),
         charts.interval(scale, 0.5, 0.4, 0.6, tone=NASTY, label=NASTY),
         charts.bar(scale, 0.5, tone=NASTY, label=NASTY),
         charts.step(scale, 0.5, 0.7, tone=NASTY, label=NASTY),

@@ -23,7 +23,6 @@ from ringtrue.report import Recommendation, Report, html
 from ringtrue.report.formatting import page_signed as signed
 from ringtrue.report.page import sections
 from ringtrue.report.page.sides import QUERY, Sides
-from ringtrue.report.sentences import page_headline as headline
 from ringtrue.run import Loss, Precondition
 from ringtrue.verdict import Check, baseline_of, compare, gate
 
@@ -60,20 +59,6 @@ def pair(queries: int = 40, **changes: Any) -> Report:
 
 
 # The verdict comes first, in plain words
-
-
-def test_the_ring_counts_the_checks_that_the_sentence_beside_it_counts() -> None:
-    """What is for reading only decides nothing: 1 of 8 failed cannot stand beside 6 of 14 passed."""
-    statuses = ["pass"] * 6 + ["degraded", "fail"] + ["advisory"] * 6
-    checks = tuple(Check("floor", f"R@{n}", status, "said", 0.5) for n, status in enumerate(statuses, 1))  # type: ignore[arg-type]
-    report = clean(verdict=made_verdict(*checks, word="fail"))
-    assert headline(report).why.startswith("1 of 8 checks failed")
-    page = text_of(html(report))
-    assert "7 of 8" in page
-    assert "of 14" not in page
-    assert 'aria-label="Checks: 6 pass, 1 degraded, 1 fail"' in sections.ring(Sides(report))
-    only_read = clean(verdict=made_verdict(*checks[8:], word="pass"))
-    assert "checks passed" not in sections.ring(Sides(only_read))
 
 
 @pytest.mark.parametrize(
@@ -135,16 +120,6 @@ def test_commands_in_advice_are_set_as_code_and_cannot_be_markup() -> None:
     assert "Judge them (<code>ringtrue golden pool</code>) &lt;b&gt;now&lt;/b&gt;." in page
     odd = html(clean(recommendations=(replace(advice, advice="one ` alone <i>"),)))
     assert "one ` alone &lt;i&gt;" in odd
-
-
-def test_a_ring_of_one_colour_has_no_notch() -> None:
-    whole = charts.ring([(5.0, "good"), (0.0, "even"), (0.0, "bad")], "5", "x", label="x")
-    assert (whole.count("<circle"), whole.count("<path")) == (1, 0)
-    mixed = charts.ring([(5.0, "good"), (1.0, "bad")], "5", "x", label="x")
-    assert (mixed.count("<circle"), mixed.count("<path")) == (0, 2)
-    # Dashes on a circle leave notches at its quarters, so there are none.
-    assert "dash" not in whole + mixed
-    assert 'd="M100.00 14.00A86 86 0 1 1 ' in mixed
 
 
 def test_a_provisional_set_is_labelled_and_a_confirmed_one_is_not() -> None:

@@ -53,7 +53,7 @@ def test_another_run_is_compared_and_recommendations_follow_from_it() -> None:
 
 
 def test_the_two_parts_of_a_split_stand_side_by_side() -> None:
-    """They share no query: there is nothing to pair, but a gap between them is overfitting."""
+    """They share no query: there is nothing to pair."""
     golden = replace(healthy().setup.golden, split="held_out")
     renamed = judged_set(60)
     names = {query.query_id: f"t{query.query_id}" for query in renamed.queries}
@@ -67,7 +67,6 @@ def test_the_two_parts_of_a_split_stand_side_by_side() -> None:
     report = report_on(kept, made_at=WHEN, other=tuned)
     assert report.comparison is None
     assert "shares no query" in report.notes[0]
-    assert [one.rule for one in report.recommendations] == ["overfitting"]
 
 
 def test_a_baseline_of_another_set_is_judged_undecided_and_not_compared() -> None:

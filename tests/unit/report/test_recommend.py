@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from made import WHEN, answers, evaluation, golden_set
-from made_reports import GOLDEN, answered, clean, compared, comparison, healthy, lost, part, parts, verdict
+from made import golden_set
+from made_reports import GOLDEN, answered, clean, compared, comparison, healthy, lost, part, parts
 from ringtrue.measures import Contribution
 from ringtrue.records import Ranking
-from ringtrue.report import Report, recommend, report_on
+from ringtrue.report import Report, recommend
 from ringtrue.report.advice import RULES
-from ringtrue.stats import paired_sample_size
-from ringtrue.verdict import Check
 
 
 def precision_for_recall() -> Report:
@@ -53,10 +51,6 @@ def channel_that_hurts() -> Report:
     return clean(evaluation=healthy(components=parts(bad, part("without graph", "without", skill=1.0))))
 
 
-def fusion_that_hurts() -> Report:
-    return clean(evaluation=healthy(components=parts(part("bm25", "channel", skill=1.0, unique=0.3))))
-
-
 def rerank_that_demotes() -> Report:
     return clean(evaluation=healthy(components=parts(part("rrf >> rerank", "stage", skill=0.3, seed=9))))
 
@@ -73,22 +67,6 @@ def unjudged() -> Report:
     return clean(evaluation=healthy(golden=sparse, losses=(), components=()))
 
 
-def too_few_questions() -> Report:
-    return clean(comparison=comparison(compared(diff=0.03, reach=0.09, detectable=0.12, more_queries=400)))
-
-
-def too_slow() -> Report:
-    slow = part("rrf >> rerank", "stage", skill=1.0, ms=300.0)
-    return clean(evaluation=healthy(answered(skill=1.0, latency=400.0), components=parts(slow)))
-
-
-def overfitted() -> Report:
-    golden = replace(healthy().setup.golden, split="held_out")
-    kept = healthy(answered(skill=0.5), setup={"golden": golden})
-    tuned = healthy(setup={"golden": replace(golden, split="tuning")})
-    return clean(evaluation=kept, other=tuned, comparison=None)
-
-
 PLANTED: dict[str, Callable[[], Report]] = {
     "threshold": precision_for_recall,
     "rerank": found_too_late,
@@ -97,18 +75,14 @@ PLANTED: dict[str, Callable[[], Report]] = {
     "cut-off": cut_by_threshold,
     "drop-channel": useless_channel,
     "harmful-channel": channel_that_hurts,
-    "harmful-fusion": fusion_that_hurts,
-    "check-rerank": rerank_that_demotes,
+    "harmful-stage": rerank_that_demotes,
     "weak-slice": one_kind_of_question,
     "judge-more": unjudged,
-    "more-queries": too_few_questions,
-    "latency": too_slow,
-    "overfitting": overfitted,
 }
 
 
 def test_every_rule_has_a_planted_fault() -> None:
-    assert len(PLANTED) == len(RULES)
+    assert len(PLANTED) == len(RULES) + 1  # a harmful channel and a harmful stage are one rule
 
 
 def test_a_clean_run_gets_no_advice() -> None:
@@ -134,20 +108,9 @@ def test_advice_names_what_it_is_about() -> None:
     assert "now fixed_512_50" in by_rule["overlap"].advice
     assert by_rule["drop-channel"].evidence["channel"] == "graph"
     assert by_rule["harmful-channel"].evidence["channel"] == "graph"
-    assert by_rule["harmful-fusion"].evidence["channel"] == "bm25"
-    assert by_rule["check-rerank"].evidence["demoted"] > by_rule["check-rerank"].evidence["lifted"]
-    assert by_rule["check-rerank"].advice.startswith("rerank pushed")
+    assert by_rule["harmful-stage"].evidence["stage"] == "rrf >> rerank"
+    assert by_rule["harmful-stage"].advice.startswith("rrf >> rerank hurts: without it nDCG@10 rises by ")
     assert by_rule["weak-slice"].evidence["slice"] == "query_type=comparative"
-    # 60 queries find 0.12; 0.05 takes nearly (0.12 ÷ 0.05)² as many, with the same power, alpha and correction.
-    more = by_rule["more-queries"]
-    assert more.evidence["detectable"] == pytest.approx(0.12)
-    assert 0.93 * 60 * 2.4**2 < 60 + more.evidence["more"] < 60 * 2.4**2
-    assert "(80 % power, alpha 0.05; with the spread of differences seen here, 0.326)" in more.advice
-    # Its clock starts with the question, so the 20 ms of the fusion are taken off its 300.
-    assert by_rule["latency"].evidence["component"] == "rrf >> rerank"
-    means = {one.name: one.latency.mean for one in too_slow().evaluation.components if one.latency}
-    assert by_rule["latency"].evidence["component mean ms"] == pytest.approx(means["rrf >> rerank"] - means["rrf"])
-    assert by_rule["overfitting"].evidence["gap"] > 0.05
 
 
 def test_a_short_list_of_one_search_is_not_called_a_lack_of_words() -> None:
@@ -196,57 +159,3 @@ def test_a_better_judged_rival_is_named() -> None:
     found = recommend(clean(evaluation=healthy(golden=half), other=healthy()))
     assert [one.rule for one in found] == ["judge-more"]
     assert found[0].evidence["Judged@10 of the other"] == pytest.approx(1.0)
-
-
-def test_few_queries_alone_say_how_many_more() -> None:
-    small = replace(GOLDEN, queries=GOLDEN.queries[:20])
-    small = replace(
-        small, judgments=tuple(one for one in GOLDEN.judgments if one.query_id in {q.query_id for q in small.queries})
-    )
-    found = recommend(clean(evaluation=healthy(golden=small, losses=(), components=()), comparison=None))
-    assert [one.rule for one in found] == ["more-queries"]
-    # A comparison of this run is decided by its primary measure alone.
-    assert found[0].evidence["more"] == paired_sample_size(sd=0.15, difference=0.05) - 20
-    assert "(80 % power, alpha 0.05; with" in found[0].advice
-
-
-@pytest.mark.parametrize("count", [2, 3, 5])
-def test_so_few_queries_that_nothing_can_be_found_get_no_impossible_difference(count: int) -> None:
-    """Two queries "found a true difference of 6.923" in a measure from 0 to 1."""
-    few = golden_set(count)
-    now, before = (evaluation(few, answers(few, skill=skill, seed=count)) for skill in (0.9, 0.2))
-    alone = report_on(now, made_at=WHEN).recommendations
-    compared_ones = report_on(now, made_at=WHEN, other=before).recommendations
-    for found in (alone, compared_ones):
-        (advice,) = [one for one in found if one.rule == "more-queries"]
-        assert advice.advice.startswith(f"{count} queries are too few to show any difference in nDCG@10; 0.05 would matter.")
-        assert advice.evidence["detectable"] == math.inf
-        assert advice.evidence["more"] == paired_sample_size(sd=0.15, difference=0.05) - count
-
-
-def test_one_question_has_one_answer_in_comparison_and_advice() -> None:
-    golden = golden_set(25)
-    before, now = (evaluation(golden, answers(golden, skill=skill, seed=seed)) for skill, seed in ((0.5, 1), (0.5, 4)))
-    report = report_on(now, made_at=WHEN, other=before)
-    advice = next(one for one in report.recommendations if one.rule == "more-queries")
-    assert report.comparison is not None
-    assert advice.evidence["detectable"] == pytest.approx(report.comparison.measures["nDCG@10"].detectable)
-
-
-def test_two_runs_that_are_the_same_need_no_more_queries() -> None:
-    golden = golden_set(25)
-    one = evaluation(golden, answers(golden))
-    report = report_on(one, made_at=WHEN, other=replace(one, name="again"))
-    assert "more-queries" not in [advice.rule for advice in report.recommendations]
-
-
-def test_the_ceiling_is_the_gates_own() -> None:
-    check = Check("latency", "p95", "pass", "p95 at or below its ceiling", 380.0, 4000.0)
-    assert recommend(clean(evaluation=healthy(answered(skill=1.0, latency=400.0)), verdict=verdict(check))) == ()
-
-
-def test_a_gap_between_two_different_retrievers_is_no_overfitting() -> None:
-    report = overfitted()
-    assert report.other is not None
-    other = replace(report.other, setup=replace(report.other.setup, fingerprint="another"))
-    assert recommend(replace(report, other=other)) == ()

@@ -52,7 +52,7 @@ SAME = 5e-5
 def page_sections(sides: Sides) -> dict[str, Any]:
     """Return what the report and the page of a run show in common."""
     return {
-        "ring": ring(sides), "tiles": tiles(sides), "judged_by": judged_by(sides), "checks": checks(sides),
+        "tiles": tiles(sides), "judged_by": judged_by(sides), "checks": checks(sides),
         "measures": measure_rows(sides), "slices": slices(sides), "components": components(sides), "blame": blame(sides),
         "latency": latencies(sides), "recommendations": recommendations(sides), "settings": settings(sides),
         "command": command(sides), "notes": notes(sides),
@@ -112,30 +112,6 @@ def judged_by(sides: Sides) -> str:
         return ""
     baseline = f"baseline {verdict.baseline}" if verdict.baseline else "floors and ceilings alone"
     return "" if baseline == sides.before_name else baseline
-
-
-def ring(sides: Sides) -> Markup:
-    """Return the ring beside the verdict: the deciding checks, else the queries won and lost, else the first measure."""
-    verdict, compared = sides.report.verdict, sides.comparison
-    decided = [] if verdict is None else [check.status for check in verdict.checks if check.status != "advisory"]
-    if decided:
-        counts = {name: decided.count(name) for name in reversed(STATUS) if name in decided}
-        words = ", ".join(f"{count} {STATUS[name][2].lower()}" for name, count in counts.items())
-        parts = [(1.0, STATUS[name][0]) for name, count in counts.items() for _ in range(count)]
-        # A drop within the tolerance has passed, as the sentence beside it says.
-        passed = counts.get("pass", 0) + counts.get("degraded", 0)
-        return charts.ring(parts, f"{passed} of {len(parts)}", "checks passed", label=f"Checks: {words}")
-    if compared is not None:
-        found = compared.measures[compared.primary]
-        words = f"{found.wins} better, {found.ties} equal, {found.losses} worse"
-        parts = [(float(found.wins), "good"), (float(found.ties), "even"), (float(found.losses), "bad")]
-        middle = f"{found.wins} : {found.losses}"
-        return charts.ring(parts, middle, "better : worse", label=f"Queries by {found.measure}: {words}")
-    value = sides.now.metrics[sides.primary]
-    if not math.isfinite(value) or not 0 <= value <= 1:
-        return Markup("")
-    label = f"{sides.primary}: {number(value)}"
-    return charts.ring([(value, "plain"), (1 - value, "even")], number(value), sides.primary, label=label)
 
 
 def checks(sides: Sides) -> list[Row]:

@@ -22,7 +22,7 @@ from ringtrue.service.auth import Access, PageReader, PageWriter
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.library import golden_named, golden_sets, golden_versions, keep_golden, keep_shipped, named, set_opened
 from ringtrue.service.models import Cursor
-from ringtrue.service.pages.runs import part_of
+from ringtrue.service.pages.runs import neighbours, part_of
 from ringtrue.service.pages.shell import ChoiceField, Words, fragment, page, wants_fragment
 from ringtrue.service.routes.evaluate import Kind, read_set
 
@@ -190,12 +190,10 @@ def set_query(request: Request, access: PageReader, name: SetName, version: Vers
     ids = [query.query_id for query in golden.queries]
     if query_id not in ids:
         raise MissingInput(f"golden set '{name}' {version} has no query '{query_id:.120}'; its page lists those there are")
-    place = ids.index(query_id)
     documents = {document.doc_id: document for document in golden.documents}
     judged = sorted((one for one in golden.judgments if one.query_id == query_id), key=lambda one: (-one.grade, one.doc_id))
     return page(
-        request, "golden_query.html.jinja", golden=golden, query=golden.queries[place], judged=judged,
-        documents=documents, here=_place(name, version), place=place + 1, count=len(ids),
-        before=ids[place - 1] if place else None, after=ids[place + 1] if place + 1 < len(ids) else None,
+        request, "golden_query.html.jinja", golden=golden, query=golden.queries[ids.index(query_id)], judged=judged,
+        documents=documents, here=_place(name, version), **neighbours(ids, query_id),
         threshold=max(1, golden.relevance_threshold),
     )  # fmt: skip

@@ -23,6 +23,7 @@ from ringtrue.report import (
     Sides,
     beside,
     changes,
+    depth_of_loss,
     how_tested,
     lost_between,
     lower_is_better,
@@ -31,7 +32,7 @@ from ringtrue.report import (
     page_sections,
     primary_of,
     query_lines,
-    query_seen,
+    query_of,
     same,
 )
 from ringtrue.retrieve import run_title, shorten
@@ -63,7 +64,7 @@ from ringtrue.verdict import Comparison, with_measures
 
 router = APIRouter(include_in_schema=False)
 RunId = Annotated[str, Path(min_length=1, max_length=200)]
-RUNS, QUERIES, WORST = 50, 50, 10
+RUNS, QUERIES, WORST, DEEPEST = 50, 50, 10, 50
 STANDARDS = 5
 """Baselines that are looked at to say whether a run is one."""
 ORDERS = (
@@ -290,16 +291,27 @@ def part_of(items: Sequence[Any], keys: Sequence[str], cursor: str | None, limit
     return items[start:end], keys[end - 1] if end < len(items) else None, words
 
 
+def neighbours(ids: Sequence[str], one: str) -> dict[str, Any]:
+    """Return the place of an id in a list, from 1, its length, and the ids before and after; None for what there is not."""
+    if one not in ids:
+        return {"place": None, "count": len(ids), "before": None, "after": None}
+    place = ids.index(one)
+    after = ids[place + 1] if place + 1 < len(ids) else None
+    return {"place": place + 1, "count": len(ids), "before": ids[place - 1] if place else None, "after": after}
+
+
 @router.get("/runs/{run_id}/queries/{query_id:path}")
 def run_query(request: Request, access: PageReader, run_id: RunId, query_id: str, measure: Named = "") -> Response:
     """Show one query of a run: what was found, how it was judged, and which stage lost what is missing."""
     row, _ = run_opened(access, run_id)
     evaluation = answers_of(access, run_id)
     chosen = primary_of(evaluation, measure)
-    seen = query_seen(evaluation, query_id, chosen)
+    seen = query_of(evaluation, query_id)
     return page(
         request, "run_query.html.jinja", row=row, evaluation=evaluation, seen=seen, measure=chosen,
-        short=shorten, others=elsewhere(access, row, query_id, chosen),
+        hits=seen.retrieved[:DEEPEST], k=depth_of_loss(evaluation), short=shorten,
+        others=elsewhere(access, row, query_id, chosen),
+        **neighbours([line.query_id for line in query_lines(evaluation, chosen)], query_id),
         threshold=max(1, evaluation.setup.golden.relevance_threshold),
     )  # fmt: skip
 
@@ -447,20 +459,17 @@ def compare_query(
     """Show the answers of two runs to one query side by side: what was lost, what is new, what moved."""
     found = _opened(access, a, b, measure, bool(apart))
     before, after = (with_measures(answers_of(access, one), [found.primary])[0] for one in (a, b))
-    left, right = (query_seen(one, q, found.primary) for one in (before, after))
-    order = [row.query_id for row in changes(before, after, found)]
-    place = order.index(q) if q in order else None
-    steps = {
-        "k": order[place - 1] if place else None,
-        "j": order[place + 1] if place is not None and place + 1 < len(order) else None,
-    }
+    left, right = (query_of(one, q) for one in (before, after))
+    around = neighbours([row.query_id for row in changes(before, after, found)], q)
+    chosen = {"measure": found.primary, **({"apart": "on"} if apart else {})}
     return page(
         request, "compare_query.html.jinja", a=a, b=b, found=found, left=left, right=right, measure=found.primary,
-        beside=beside(before, after, q), place=place, count=len(order),
+        beside=beside(before, after, q), place=around["place"], count=around["count"],
         steps={
-            key: query_href(a, b, one, found.primary, apart=bool(apart)) for key, one in steps.items() if one is not None
+            side: around[side] and query_href(a, b, around[side], found.primary, apart=bool(apart))
+            for side in ("before", "after")
         },
-        back="/compare?" + urlencode({"a": a, "b": b, "measure": found.primary, **({"apart": "on"} if apart else {})}),
+        back="/compare?" + urlencode({"a": a, "b": b, **chosen}),
         diff=found.measures[found.primary].deltas.get(q), better=-1 if lower_is_better(found.primary) else 1,
         threshold=max(1, after.setup.golden.relevance_threshold),
     )  # fmt: skip

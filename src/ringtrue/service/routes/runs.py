@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Response
 from ringtrue.answers import Evaluated, Judged, Lost, QueryItem, QueryOfRun, RunFigures, RunHit, RunItem, StageRank
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.records import Hit
-from ringtrue.report import as_json, html, markdown, primary_of, query_lines, report_on
+from ringtrue.report import as_json, html, known, markdown, primary_of, query_lines, report_on
 from ringtrue.retrieve import canonical
 from ringtrue.rollout.health import set_name
 from ringtrue.service import evaluating
@@ -168,9 +168,9 @@ def run_queries(
     shown, after = paged_after(query_lines(evaluation, primary_of(evaluation), sort=sort), cursor, limit, "query_id")
     items = []
     for line in shown:
-        scores = {keys[name]: value for name, value in line.values.items()}
+        scores = {key: known(line.values.get(name)) for name, key in keys.items()}
         hits = len(evaluation.ranking(line.query_id).hits)
-        items.append(record_from(QueryItem, line, scores=scores, latency_ms=line.ms, hits=hits))
+        items.append(record_from(QueryItem, line, scores=scores, lost=len(line.losses), hits=hits))
     return Page(items=items, next=after)
 
 
