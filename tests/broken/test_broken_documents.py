@@ -163,7 +163,7 @@ def _cases() -> Iterator[Broken]:
     )
     yield _case("md-yaml-tab", "a.md", FRONT.format("a:\n\tb: 1"), "a.md:3", "not valid YAML")
     yield _case("md-key-twice", "a.md", FRONT.format("a: 1\na: 2"), "a.md:3", "the key 'a' is given twice", "keep one")
-    yield _case("md-alias", "a.md", FRONT.format("a: &x [1]\nb: *x"), "a.md:3", "the alias '*x'", "plain values")
+    yield _case("md-alias", "a.md", FRONT.format("a: &x [1]\nb: *x"), "a.md:3", "the alias '*x'", "write the value out")
     yield _case("md-deep", "a.md", FRONT.format("a: " + "[" * 5000), "a.md:2", "nested too deeply")
     yield _case(
         "md-title-list", "a.md", FRONT.format("title: [a]"), "field 'title'", "['a'] is not text", "write the title as text"

@@ -48,6 +48,7 @@ from ringtrue.formats.text import (
     read_json as read_json,
     read_jsonl as read_jsonl,
     read_text as read_text,
+    parse_yaml as parse_yaml,
     read_yaml as read_yaml,
     required as required,
     usable_id as usable_id,

@@ -228,9 +228,20 @@ def read_yaml(path: str | Path, *, check: Callable[[Any, Place, int], None] | No
     Repeated keys, aliases and numbers that YAML reads otherwise than they look (010, 12:30) are errors. ``check`` sees each
     event with its place and depth before anything is built.
     """
+    return parse_yaml(read_text(path), Place(str(path)), check=check)
+
+
+def parse_yaml(
+    text: str,
+    place: Place,
+    *,
+    scalar: Callable[[Any, Any, Place], Any] | None = None,
+    cure: str = "mend the YAML there",
+    check: Callable[[Any, Place, int], None] | None = None,
+) -> Any:
+    """Return a YAML text as ``read_yaml`` does; ``scalar`` gives a value of its own to (node, loader, place)."""
     import yaml  # costs 20 ms that no other format needs
 
-    place, text = Place(str(path)), read_text(path)
     try:
         depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -245,24 +256,24 @@ def read_yaml(path: str | Path, *, check: Callable[[Any, Place, int], None] | No
                 raise here.error(f"the alias '*{event.anchor:.60}'", "write the value out")
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        return None if node is None else _yaml_value(node, loader, place)
+        return None if node is None else _yaml_value(node, loader, place, scalar or _yaml_scalar)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         reason = getattr(problem, "problem", None) or str(problem).split("\n")[0]
         line = None if mark is None else mark.line + 1
         if isinstance(problem, yaml.reader.ReaderError):
             line = text.count("\n", 0, problem.position) + 1
-        raise place.on(line).error(f"not valid YAML: {reason}", "mend the YAML there") from problem
+        raise place.on(line).error(f"not valid YAML: {reason}", cure) from problem
     except RecursionError:
         raise place.error("the YAML is nested too deeply", "flatten it") from None
 
 
-def _yaml_value(node: Any, loader: Any, place: Place) -> Any:
+def _yaml_value(node: Any, loader: Any, place: Place, scalar: Callable[[Any, Any, Place], Any]) -> Any:
     """Return what a node of YAML means."""
     if node.id == "scalar":
-        return _yaml_scalar(node, loader, place.on(node.start_mark.line + 1))
+        return scalar(node, loader, place.on(node.start_mark.line + 1))
     if node.id == "sequence":
-        return [_yaml_value(item, loader, place) for item in node.value]
+        return [_yaml_value(item, loader, place, scalar) for item in node.value]
     record = Located()
     record.line = node.start_mark.line + 1
     for key_node, value_node in node.value:
@@ -272,7 +283,7 @@ def _yaml_value(node: Any, loader: Any, place: Place) -> Any:
         key = key_node.value  # as written: a key 010 or yes is that text, not 8 or True
         if key in record:
             raise here.error(f"the key '{key}' is given twice", "keep one of the two")
-        record[key] = _yaml_value(value_node, loader, place)
+        record[key] = _yaml_value(value_node, loader, place, scalar)
     return record
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from io import BufferedReader
 from itertools import chain, islice, pairwise
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.formats import Place, parse_json, usable_id
+from ringtrue.formats import Place, parse_json, parse_yaml, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.chunk import Block, blocks
 from ringtrue.retrieve.protocol import plain
@@ -274,7 +274,7 @@ def _header(cells: list[str], place: Place) -> list[str]:
 
 
 _RULE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
-_LONGEST_FRONT, _DEEPEST = 1 << 16, 100
+_LONGEST_FRONT = 1 << 16
 
 
 def front_matter(text: str, place: Place) -> tuple[dict[str, Any], int]:
@@ -283,44 +283,16 @@ def front_matter(text: str, place: Place) -> tuple[dict[str, Any], int]:
     closing = _RULE.search(text, opening.end(), opening.end() + _LONGEST_FRONT) if opening else None
     if opening is None or closing is None:
         return {}, 0
-    import yaml  # costs 20 ms that no other format needs
-
-    content = text[opening.end() : closing.start()]
-    try:
-        depth = 0
-        for event in yaml.parse(content, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            # Aliases allow a few lines to stand for gigabytes; the parser's time grows with the square of the depth.
-            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
-                found = f"the alias '*{event.anchor}'" if isinstance(event, yaml.AliasEvent) else "YAML nested too deeply"
-                raise place.on(event.start_mark.line + 2).error(found, "write plain values in the front matter")
-        node = yaml.compose(content, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as problem:
-        mark = getattr(problem, "problem_mark", None)
-        reason = getattr(problem, "problem", None) or str(problem).split("\n")[0]
-        cure = "mend the YAML between the lines of ---, or begin the file with a blank line"
-        raise place.on(2 if mark is None else mark.line + 2).error(f"not valid YAML: {reason}", cure) from problem
-    if node is None or isinstance(node, yaml.MappingNode):
-        return ({} if node is None else cast("dict[str, Any]", _yaml_value(node, place))), closing.end()
+    cure = "mend the YAML between the lines of ---, or begin the file with a blank line"
+    # The blank line stands for the first rule, so that errors name the line of the file.
+    found = parse_yaml("\n" + text[opening.end() : closing.start()], place, scalar=_yaml_scalar, cure=cure)
+    if found is None or isinstance(found, dict):
+        return found or {}, closing.end()
     return {}, 0  # text between two rules
 
 
-def _yaml_value(node: Any, place: Place) -> Any:
-    """Return a YAML node as JSON would hold it; what reads otherwise than it looks (010, 12:30, no) and dates stay text."""
-    import yaml
-
-    if isinstance(node, yaml.SequenceNode):
-        return [_yaml_value(item, place) for item in node.value]
-    if isinstance(node, yaml.MappingNode):
-        record: dict[str, Any] = {}
-        for key, item in node.value:
-            here = place.on(key.start_mark.line + 2)
-            if not isinstance(key, yaml.ScalarNode):
-                raise here.error("a list or mapping stands as a key", "write a text before the colon")
-            if key.value in record:
-                raise here.error(f"the key '{key.value}' is given twice", "keep one of the two")
-            record[key.value] = _yaml_value(item, place)
-        return record
+def _yaml_scalar(node: Any, loader: Any, here: Place) -> Any:
+    """Return a YAML value as JSON would hold it; what reads otherwise than it looks (010, 12:30, no) and dates stay text."""
     kind, written = node.tag.rpartition(":")[2], node.value
     if kind == "null":
         return None
