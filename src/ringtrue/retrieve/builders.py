@@ -79,18 +79,10 @@ def _channel(place: str) -> Callable[[Use], Retriever]:
     return made
 
 
-def _rm3(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.bm25 import Bm25, Rm3
-
-    options = dict(use.options)
-    return Rm3(Bm25(use.documents, language=options.pop("language")), **options, name=use.text)
-
-
 def _graph(use: Use) -> Retriever:
     from ringtrue.retrieve.channels.graph import Graph
 
-    options = {**use.options, "edges": use.options["edges"] or None}
-    return Graph(use.children[0][1], use.documents, **options, name=use.text)
+    return Graph(use.children[0][1], use.documents, **use.options, name=use.text)
 
 
 def _connect(use: Use) -> Retriever:
@@ -151,11 +143,6 @@ def _rerank(use: Use) -> Step:
     return CrossEncoder(model, texts=use.documents.texts, depth=depth)
 
 
-def _recency(use: Use) -> Step:
-    options = {**use.options, "now": use.options["now"] or None}
-    return Recency(CachedView(use.documents, use.documents.metadata), **options)
-
-
 def _tier(use: Use) -> Step:
     boosts = dict(use.options)
     return Tier(CachedView(use.documents, use.documents.metadata), field=boosts.pop("field"), boosts=boosts)
@@ -165,7 +152,7 @@ _BUILDERS: Mapping[str, Callable[[Use], Any]] = {
     "bm25": _channel("bm25.Bm25"),
     "fts5": _channel("fts5.Fts5"),
     "dense": _channel("dense.Dense"),
-    "rm3": _rm3,
+    "rm3": _channel("bm25.Rm3"),
     "splade": _channel("splade.Splade"),
     "graph": _graph,
     "trigger": _channel("trigger.Trigger"),
@@ -174,7 +161,7 @@ _BUILDERS: Mapping[str, Callable[[Use], Any]] = {
     **dict.fromkeys(("rrf", "weighted", "combsum", "combmnz", "adaptive"), _fusion),
     "rerank": _rerank,
     "mmr": _mmr,
-    "recency": _recency,
+    "recency": lambda use: Recency(CachedView(use.documents, use.documents.metadata), **use.options),
     "tier": _tier,
     "threshold": lambda use: Threshold(**use.options),
     "top": lambda use: Top(use.options["n"]),

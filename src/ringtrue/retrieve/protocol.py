@@ -145,17 +145,14 @@ def as_hits(found: Any, name: str, *, duplicates: str = "error") -> list[Hit]:
         first = places.setdefault(hit.doc_id, rank)
         if first == rank:
             place = len(hits) + 1
-            hits.append(hit if hit.stages else _tagged(hit, name, place))
+            stages = hit.stages or (Stage(name, place, hit.score),)
+            hits.append(hit if hit.stages else replace(hit, channels=hit.channels or {name: place}, stages=stages))
         elif duplicates == "error" and (hit.chunk is None or hit.chunk == rows[first - 1].chunk):
             raise BadAnswer(
                 f"{name} returned document '{hit.doc_id}' twice, at ranks {first} and {rank}; "
                 "return each document once, name its passages as 'chunk', or say duplicates='first'"
             )
     return hits
-
-
-def _tagged(hit: Hit, name: str, rank: int) -> Hit:
-    return Hit(hit.doc_id, hit.score, hit.chunk, hit.channels or {name: rank}, hit.confidence, (Stage(name, rank, hit.score),))
 
 
 def _as_hit(item: Any, rank: int, name: str) -> Hit:

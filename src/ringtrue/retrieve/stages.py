@@ -146,7 +146,9 @@ class Mmr(Reordering):
             places.sort(key=lambda place: pool[place].doc_id, reverse=True)
             places.sort(key=lambda place: -relevant[place])
         pool, relevant = [pool[place] for place in places], relevant[places]
-        directions = self._directions([hit.doc_id for hit in pool])
+        matrix = np.ascontiguousarray(self.vectors([hit.doc_id for hit in pool]), np.float64)
+        lengths = np.sqrt((matrix * matrix).sum(axis=1, keepdims=True))
+        directions = matrix / np.where(lengths > 0, lengths, 1.0)
         likeness = np.full(len(pool), -1.0)
         left = np.ones(len(pool), np.bool_)
         chosen: list[tuple[Hit, float]] = []
@@ -159,11 +161,6 @@ class Mmr(Reordering):
             cosines = np.einsum("ij,j->i", directions, directions[best])
             np.maximum(likeness, np.clip(cosines, -1.0, 1.0), out=likeness)
         return chosen
-
-    def _directions(self, doc_ids: list[str]) -> Floats:
-        matrix = np.ascontiguousarray(self.vectors(doc_ids), np.float64)
-        lengths = np.sqrt((matrix * matrix).sum(axis=1, keepdims=True))
-        return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))
 
 
 class _Boost(Reordering):
@@ -226,14 +223,14 @@ class Recency(_Boost):
         field: str = "date",
         half_life: float = 30.0,
         weight: float = 0.5,
-        now: str | None = None,
+        now: str = "",
         depth: int = DEPTH,
     ) -> None:
         super().__init__(metadata, field=field, depth=depth)
         self.half_life = finite_number(self.name, "half_life", half_life, low=0, above=True)
         self.weight = finite_number(self.name, "weight", weight, low=0)
-        self.now = None if now is None else _days(now)
-        if now is not None and self.now is None:
+        self.now = _days(now)
+        if now and self.now is None:
             raise InputError(
                 f"recency cannot have now={now!r:.60}; write it in ISO 8601, like 2026-11-15 or 2026-11-15T08:30:00Z"
             )
@@ -328,14 +325,10 @@ class Threshold:
             raise InputError(f"threshold: the best score is {best:g}, and a share of less than 0 says nothing; use min=")
         if self.relative is not None:
             floor = max(floor, self.relative * best)
-        kept = pool if self.gap is None else pool[: self._fall(pool, self.gap)]
-        return _staged(self.name, ((hit, hit.score) for hit in kept if hit.score >= floor))
-
-    @staticmethod
-    def _fall(hits: Sequence[Hit], gap: float) -> int:
-        """Return how many hits come before the first fall."""
-        pairs = enumerate(pairwise(hits), 1)
-        return next((rank for rank, (hit, after) in pairs if hit.score - after.score > gap * hit.score), len(hits))
+        gap = math.inf if self.gap is None else self.gap
+        pairs = enumerate(pairwise(pool), 1)
+        fall = next((rank for rank, (hit, after) in pairs if hit.score - after.score > gap * hit.score), len(pool))
+        return _staged(self.name, ((hit, hit.score) for hit in pool[:fall] if hit.score >= floor))
 
 
 class Top:

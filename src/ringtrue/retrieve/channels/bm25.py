@@ -175,12 +175,22 @@ def _best(words: Words, query: Any, k: int) -> list[tuple[str, float]]:
 class Rm3:
     """BM25 asked twice: once as it is, once with the query mixed with words of the best documents."""
 
-    def __init__(self, first: Bm25, *, docs: int = 10, terms: int = 20, weight: float = 0.5, name: str = "rm3") -> None:
+    def __init__(
+        self,
+        collection: DocumentStore,
+        *,
+        docs: int = 10,
+        terms: int = 20,
+        weight: float = 0.5,
+        language: str = "english",
+        name: str = "rm3",
+    ) -> None:
         if docs < 1 or terms < 1 or not 0 <= weight <= 1:
             raise InputError(
                 f"rm3(docs={docs}, terms={terms}, weight={weight}) cannot be; docs and terms from 1, weight 0 to 1"
             )
-        self.first, self.docs, self.count, self.weight, self.name = first, docs, terms, weight, name
+        self.first = Bm25(collection, language=language)
+        self.docs, self.count, self.weight, self.name = docs, terms, weight, name
 
     @property
     def parts(self) -> list[Bm25]:

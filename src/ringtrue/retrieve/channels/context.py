@@ -289,7 +289,8 @@ class PassageRetriever:
         self.analyser = analyser(language)
         self._stopped = {stem for word in STOP_WORDS for stem in self.analyser.analyze(word)}
         self._documents = CachedView(collection, self._read)
-        self._encode = lru_cache(64)(self._encoded)
+        encoder = self.index.encoder
+        self._encode = lru_cache(64)(lambda text: np.asarray(encoder.encode([text], query=True)[0], np.float32))
         self._lock = threading.Lock()
 
     @property
@@ -369,9 +370,6 @@ class PassageRetriever:
         """Return the words of a question that can find something; what stands in any question only where there is no other."""
         words = list(dict.fromkeys(self.analyser.analyze(plain(text))))[:MAX_TERMS]
         return [word for word in words if word not in self._stopped] or words
-
-    def _encoded(self, text: str) -> NDArray[np.float32]:
-        return np.asarray(self.index.encoder.encode([text], query=True)[0], np.float32)
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         return self.search_many([text], k=k, scope=scope)[0]

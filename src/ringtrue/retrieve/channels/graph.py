@@ -55,21 +55,21 @@ class Graph:
         source: Retriever,
         collection: DocumentStore,
         *,
-        edges: Sequence[str] | None = None,
+        edges: Sequence[str] = (),
         hops: int = 1,
         decay: float = 0.5,
         depth: int = DEPTH,
         direction: str = "both",
         name: str = "graph",
     ) -> None:
-        if isinstance(edges, str) or (edges is not None and not edges):
+        if isinstance(edges, str):
             raise InputError(f"graph cannot have edges={edges!r}; write a list of types, like ['causes', 'related']")
         if whole_number("graph", "hops", hops) > FARTHEST:
             raise InputError(f"graph cannot have hops={hops!r}; use a whole number from 1 to {FARTHEST}")
         if direction not in DIRECTIONS:
             raise InputError(f"graph cannot have direction={direction!r}; use {nearest(str(direction), DIRECTIONS)}")
         self.source, self.collection, self.name = source, collection, name
-        self.edges = None if edges is None else frozenset(edges)
+        self.edges = frozenset(edges)
         self.hops, self.direction = hops, direction
         self.decay = finite_number("graph", "decay", decay, low=0, high=1, above=True)
         self.depth = whole_number("graph", "depth", depth)
@@ -87,9 +87,9 @@ class Graph:
         for doc_id, facts in metadata.items():
             for kind, target in _links_of(doc_id, facts):
                 types.add(kind)
-                if (self.edges is None or kind in self.edges) and target in metadata and target != doc_id:
+                if (not self.edges or kind in self.edges) and target in metadata and target != doc_id:
                     wanted.add((doc_id, target))
-        for kind in sorted(self.edges or ()):
+        for kind in sorted(self.edges):
             if kind not in types and metadata:
                 raise InputError(
                     f"graph: no document has a link of type '{kind}'; did you mean {nearest(kind, sorted(types))}?"

@@ -266,7 +266,9 @@ class Mcp(Program, MappedConnector):
         if session.status in (408, 429) or (session.status or 0) >= 500:
             return Unreachable(f"{self.name} answered HTTP {session.status}; try again later")
         if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, _CANCELLED):
-            return Unreachable(f"{self.name} went away{self._last_words(session)}; look at the server's log")
+            said = self._safe(session.last_complaint())
+            last = f" (it said last: {said})" if said else ""
+            return Unreachable(f"{self.name} went away{last}; look at the server's log")
         if isinstance(cause, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(cause):
             return Unreachable(
                 f"{self.name} cannot be reached (its TLS certificate is not trusted); set ca_file= to its authority"
@@ -281,10 +283,6 @@ class Mcp(Program, MappedConnector):
         return BadAnswer(
             f"{self.name} did not answer as the protocol or its own schema says ({said}); look at the server's log"
         )
-
-    def _last_words(self, session: _Session) -> str:
-        said = self._safe(session.last_complaint())
-        return f" (it said last: {said})" if said else ""
 
     def _safe(self, text: str) -> str:
         """Return a text of the server for a message: one line, short, without address or secrets."""

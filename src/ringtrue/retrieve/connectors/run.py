@@ -21,6 +21,7 @@ from ringtrue.id_columns import Ints
 from ringtrue.records import Run
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.settings import Text
+from ringtrue.retrieve.connectors.web import one_line
 from ringtrue.retrieve.protocol import Scope, plain
 
 _IDS = ("_id", "id", "query_id")
@@ -69,18 +70,17 @@ class RunFile(Connector):
         return found
 
     def _query_of(self, text: str) -> str:
+        shown = one_line(text)[:60]
         if self.queries is None:
-            return self._known(text, f"{self.path} has no query '{_shown(text)}'")
+            return self._known(text, f"{self.path} has no query '{shown}'")
         ids = self._ids.get(_key(text), [])
         if not ids:
             raise BadAnswer(
-                f"{self.name}: {self.queries} has no query with the text '{_shown(text)}'; ask one of its {len(self._ids)}"
+                f"{self.name}: {self.queries} has no query with the text '{shown}'; ask one of its {len(self._ids)}"
             )
-        answered = [self._known(query_id, f"{self.path} has no query '{query_id}' ('{_shown(text)}')") for query_id in ids]
+        answered = [self._known(query_id, f"{self.path} has no query '{query_id}' ('{shown}')") for query_id in ids]
         if any(self._answer(query_id) != self._answer(ids[0]) for query_id in ids[1:]):
-            raise InputError(
-                f"{self.name}: '{_shown(text)}' is the text of '{ids[0]}' and '{ids[1]}', answered differently; drop one"
-            )
+            raise InputError(f"{self.name}: '{shown}' is the text of '{ids[0]}' and '{ids[1]}', answered differently; drop one")
         return answered[0]
 
     def _known(self, query_id: str, problem: str) -> str:
@@ -104,10 +104,6 @@ class RunFile(Connector):
 def _key(text: str) -> str:
     """Two texts are the same question when they differ in blanks only."""
     return " ".join(plain(text).split())
-
-
-def _shown(text: str) -> str:
-    return "".join(sign if sign.isprintable() else " " for sign in text)[:60]
 
 
 def _queries(path: Path) -> Iterable[tuple[str, str]]:

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -46,18 +45,12 @@ _MEANS = {str: "a text", bool: "true or false", int: "a whole number", float: "a
 
 def check_settings(who: str, settings: Any) -> None:
     """Raise InputError naming the first field whose value its type does not allow."""
-    kind: Any = type(settings)
-    hints = _hints(kind)
+    hints = get_type_hints(type(settings), include_extras=True)
     for item in fields(settings):
         value, hint = getattr(settings, item.name), hints[item.name]
         if not _fits(value, hint):
             shown = f"={value!r:.40}" if item.repr else ""
             raise InputError(f"{who}: invalid {item.name}{shown}; write {_means(hint)}")
-
-
-@lru_cache(maxsize=64)
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
 
 
 def _fits(value: Any, hint: Any) -> bool:

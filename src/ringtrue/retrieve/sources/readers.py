@@ -364,10 +364,6 @@ class _Page(HTMLParser):
         if tag not in self.inline:
             self.parts.append(" " if tag in ("td", "th") else "\n")
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in self.inline:  # <svg/> and the like hide nothing after them
-            self.parts.append("\n")
-
     def handle_endtag(self, tag: str) -> None:
         if self.inside.get(tag):
             self.inside[tag] -= 1
