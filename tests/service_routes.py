@@ -205,7 +205,6 @@ PAGES: dict[str, Entry] = {
     "POST /flags/{name}/set": _form("write", "/flags/{feature}/set", {"rollout_percent": "5", "why": "ours"}),
     "POST /flags": _form("write", "/flags", {"name": "{feature}", "why": "ours"}),
     "GET /queries": _read("/queries", {"cursor": "{search}"}, {"session": "{session}"}, {"tool": "{session}"}),
-    "GET /queries/export.{kind}": _read("/queries/export.csv", {"session": "{session}"}),
     "GET /queries/{query_id:path}": _read("/queries/{search}"),
     "GET /settings": _read("/settings"),
     "GET /settings/keys": Entry("admin", "/settings/keys"),

@@ -214,8 +214,8 @@ def test_the_column_of_another_run_is_named_after_it(ringtrue, runs: Path) -> No
     for kind in ("md", "pr"):
         alone = ringtrue("report", "now", "--against", "before", "--format", kind, "--no-baseline").out
         assert not [line for line in alone.splitlines() if line.startswith("|") and "baseline" in line.lower()], kind
-        assert re.search(r"^\| (Metric \| Current|measure) \| hybrid \|", alone, re.MULTILINE), kind
-    assert "| Metric | Current | Baseline |" in ringtrue("report", "now").out
+        assert re.search(r"^\| measure \| hybrid \|", alone, re.MULTILINE), kind
+    assert "| measure | baseline | current |" in ringtrue("report", "now").out
 
 
 def test_a_query_whose_id_is_its_text_is_shown_once(ringtrue, runs: Path) -> None:

@@ -1,9 +1,7 @@
-"""The query log in a real browser: filters while typing, deep links, keys, exports, hostile texts, 100,000 searches."""
+"""The query log in a real browser: filters while typing, deep links, keys, hostile texts, 100,000 searches."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sqlite3
 import urllib.parse
@@ -206,19 +204,6 @@ def test_a_search_of_three_thousand_letters_fits_its_page(browser: Any, log_url:
         page.get_by_text("The whole search, 3,000 characters").click()
         assert page.locator(".kept").inner_text() == "w" * 3000
         assert "candidate" in page.inner_text("main")
-
-
-def test_exports_hold_what_the_filters_leave(log_url: str) -> None:
-    named, content = fetched(f"{log_url}/queries/export.csv?tool=web")
-    assert named == 'attachment; filename="queries.csv"'
-    table = list(csv.DictReader(io.StringIO(content.decode())))
-    assert [row["query_id"] for row in table] == ["q061", "q062"]
-    # A spreadsheet would compute what begins with an equals sign.
-    assert table[1]["query"] == "'" + FORMULA
-    _, content = fetched(f"{log_url}/queries/export.json?tool=web&span=all")
-    found = json.loads(content)
-    assert [row["query"] for row in found] == ["متى وقت تسجيل المغادرة؟", FORMULA, "breakfast"]
-    assert json.loads(fetched(f"{log_url}/queries/export.json?text=xylophone")[1]) == []
 
 
 def test_an_empty_log_says_how_to_fill_it(browser: Any, empty_url: str) -> None:

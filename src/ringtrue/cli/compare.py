@@ -173,7 +173,7 @@ def _moved(
 
 def print_comparison(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int, *, tests: bool) -> None:
     """Print the verdict, then the numbers behind it."""
-    print(f"verdict: {_word(found)}\n{_sentence(found)}\n{found.reason[0].upper()}{found.reason[1:]}.\n")
+    print(f"verdict: {found.verdict}\n{_sentence(found)}\n{found.reason[0].upper()}{found.reason[1:]}.\n")
     print(f"A: {found.a}\nB: {found.b}")
     show.table(["measure", *HEADERS], [[name, *measure_row(one)] for name, one in found.measures.items()])
     print(lib.report.how_tested(found))
@@ -201,22 +201,18 @@ def print_comparison(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.v
 def print_overview(found: Sequence[lib.verdict.Comparison]) -> None:
     """Print a line per comparison with the first run."""
     for one in found:
-        print(f"verdict on {one.b}: {_word(one)}\n{_sentence(one)}")
+        print(f"verdict on {one.b}: {one.verdict}\n{_sentence(one)}")
     print()
     rows = [[one.b, *measure_row(one.measures[one.primary])] for one in found]
     show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
-
-
-def _word(found: lib.verdict.Comparison) -> str:
-    return "the same" if lib.report.same(found) else found.verdict
 
 
 def _sentence(found: lib.verdict.Comparison) -> str:
     main = found.measures[found.primary]
     if main.n < 2:
         return f"Whether {found.b} differs from {found.a} cannot be told."
-    if lib.report.same(found):
-        return f"{found.b} and {found.a} are the same: {lib.report.all_the_same(found)}."
+    if main.ties == main.n:
+        return f"{found.b} and {found.a} score alike by {found.primary}: {show.number(main.a)}."
     moved = f"{show.number(main.a)} → {show.number(main.b)} ({show.signed(main.diff)})"
     if found.verdict == "not enough evidence":
         return f"Whether {found.b} differs from {found.a} by {found.primary} is open: {moved}."

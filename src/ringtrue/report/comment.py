@@ -10,27 +10,25 @@ from ringtrue.brief import counted
 from ringtrue.report import tables
 from ringtrue.report.formatting import (
     DASH,
-    PERCENTILES,
-    amount,
     beside_id,
     md,
     number,
-    percent,
     signed,
-    signed_milliseconds,
-    signed_span,
-    span,
     table,
 )
-from ringtrue.report.markdown_report import bullets, quoted, signed_headline, slice_table, status_of
+from ringtrue.report.markdown_report import (
+    bullets,
+    column_of_before,
+    measure_table,
+    quoted,
+    signed_headline,
+    slice_table,
+)
 from ringtrue.report.records import Report
 from ringtrue.report.sentences import (
     against,
-    against_baseline,
-    before_name,
     comparison_of,
     depth,
-    how_tested,
     primary,
     reasons,
     setting,
@@ -77,36 +75,13 @@ def _verdict(report: Report) -> Iterator[Block]:
 
 
 def _measures(report: Report) -> Iterator[Block]:
-    comparison = against_baseline(report)
-    rows = []
-    for line in tables.measure_lines(report):
-        name = f"latency {line.measure}" if line.measure in PERCENTILES else md(line.measure)
-        if line.measure in PERCENTILES:
-            difference, interval = signed_milliseconds(line.diff), DASH
-        else:
-            difference = signed(line.diff)
-            interval = span(line.interval) if comparison is None else signed_span(*(line.diff_interval or (math.nan, math.nan)))
-        if not math.isnan(line.change):
-            difference += f" ({percent(line.change)})"
-        # Without a gate the column has the words of the comparison; the two are never mixed.
-        status = status_of(line.status) if report.verdict else (line.says or DASH)
-        values = [amount(line.measure, value) for value in (line.baseline, line.current)]
-        rows.append([name, *values, difference, interval, status])
-    of = "95 % of the current mean."
-    if comparison is not None:
-        of = f"of Δ over paired queries. {how_tested(comparison, gated=report.verdict is not None)}"
-    names = ("measure", _before(report), "current", "Δ", "interval", "status")
-    yield "", table(names, rows), f"<sub>Interval: {md(of, most=600)}</sub>"
+    rows, interval = measure_table(report)
+    yield "", rows, f"<sub>{interval}</sub>"
     other = comparison_of(report)
     if other is not None and primary(report) in other.measures:
         found = other.measures[primary(report)]
         moved = f"**{counted(found.wins, 'query')} improved, {found.losses} regressed**, {found.ties} unchanged"
         yield f"{moved} against {md(other.a, most=100)} by {md(found.measure)}.", "", ""
-
-
-def _before(report: Report) -> str:
-    name = before_name(report)
-    return name.lower() if name == "Baseline" else md(name, most=100)
 
 
 def _slices(report: Report) -> Iterator[Block]:
@@ -136,7 +111,7 @@ def _worst(report: Report) -> Iterator[Block]:
         text = md(beside_id(line.query_id, line.text), most=120)
         rows.append([md(line.query_id, most=80), text, before, number(value), signed(line.delta), shown])
     if rows:
-        names = ("query", "text", _before(report), "current", "Δ", f"missing in {k}")
+        names = ("query", "text", column_of_before(report), "current", "Δ", f"missing in {k}")
         which = "that fell most" if compared else f"with the lowest {md(name)}"
         yield _folded(f"Worst queries: the {len(rows)} {which}", table(names, rows, text_columns=2))
 

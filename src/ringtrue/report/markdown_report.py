@@ -5,6 +5,7 @@ Every section is a list of blocks, which blank lines separate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from ringtrue.brief import counted
@@ -21,6 +22,7 @@ from ringtrue.report.formatting import (
     portion,
     probability,
     signed,
+    signed_milliseconds,
     signed_span,
     span,
     table,
@@ -31,7 +33,6 @@ from ringtrue.report.sentences import (
     STATUS,
     against,
     against_baseline,
-    all_the_same,
     before_name,
     comparison_of,
     depth,
@@ -41,13 +42,11 @@ from ringtrue.report.sentences import (
     place,
     primary,
     reasons,
-    same,
     same_golden,
     says,
     setting,
     slice_terms,
     title,
-    word_of,
 )
 
 IN_FULL = 20
@@ -110,23 +109,44 @@ def _short(digest: str | None) -> str:
 
 
 def _summary(report: Report) -> Blocks:
-    found, compared = tables.measure_lines(report), against_baseline(report)
-    more = [f"Against {md(compared.a, most=100)}"] if compared and any(line.word for line in found) else []
-    names = ("Metric", "Current", md(before_name(report), most=100), "Change", "Threshold", "Status", *more)
-    rows = []
-    for line in found:
-        current = amount(line.measure, line.current) + (f" ({span(line.interval)})" if line.interval is not None else "")
-        name = f"Latency {line.measure}" if line.measure in PERCENTILES else md(line.measure)
-        numbers = [amount(line.measure, line.baseline), percent(line.change), amount(line.measure, line.threshold)]
-        status = f"{status_of(line.status)}{' within tolerance' if line.status == 'degraded' else ''}"
-        rows.append([name, current, *numbers, status, *([line.says or DASH] if more else [])])
     overall = f"**Overall**: {signed_headline(report, 2000)}" if report.verdict else ""
-    return ["## Metrics summary", table(names, rows), "In brackets: the 95 % interval of the mean.", overall]
+    rows, interval = measure_table(report)
+    return ["## Metrics summary", rows, interval, overall]
+
+
+def measure_table(report: Report) -> tuple[str, str]:
+    """Return a table with a row for each measure and latency percentile, and what its intervals are."""
+    comparison = against_baseline(report)
+    rows = []
+    for line in tables.measure_lines(report):
+        name, difference, interval = md(line.measure), signed(line.diff), span(line.interval)
+        if line.measure in PERCENTILES:
+            name, difference, interval = f"latency {line.measure}", signed_milliseconds(line.diff), DASH
+        elif comparison is not None:
+            interval = signed_span(*(line.diff_interval or (math.nan, math.nan)))
+        if not math.isnan(line.change):
+            difference += f" ({percent(line.change)})"
+        # Without a gate the column has the words of the comparison; the two are never mixed.
+        status = status_of(line.status) if report.verdict else (line.says or DASH)
+        values = [amount(line.measure, value) for value in (line.baseline, line.current)]
+        rows.append([name, *values, difference, interval, status])
+    of = "95 % of the current mean."
+    if comparison is not None:
+        of = f"of Δ over paired queries. {how_tested(comparison, gated=report.verdict is not None)}"
+    names = ("measure", column_of_before(report), "current", "Δ", "interval", "status")
+    return table(names, rows), f"Interval: {md(of, most=600)}"
+
+
+def column_of_before(report: Report) -> str:
+    """Return the heading of the column of earlier values."""
+    name = before_name(report)
+    return name.lower() if name == "Baseline" else md(name, most=100)
 
 
 def status_of(status: str | None) -> str:
     """Return what the gate says of a measure: ``✅ PASS``, or a dash if no rule applies to it."""
-    return f"{SIGN[status]} {STATUS[status]}" if status else DASH
+    tolerated = " within tolerance" if status == "degraded" else ""
+    return f"{SIGN[status]} {STATUS[status]}{tolerated}" if status else DASH
 
 
 def _checks(report: Report) -> Blocks:
@@ -160,7 +180,7 @@ def _comparison(report: Report) -> Blocks:
     ]  # fmt: skip
     return [
         f"## {md(comparison.b)} against {md(comparison.a)}",
-        f"**The two are the same**: {md(all_the_same(comparison))}." if same(comparison) else verdict,
+        verdict,
         table(("Measure", "A", "B", "Δ", "Interval of Δ", "p", "P(B better)", "Win / tie / loss", "Verdict"), rows),
         f"A is {md(comparison.a)}, B is {md(comparison.b)}. {md(how_tested(comparison))} Of the p of the paired randomisation "
         f"test and that of the interval, the larger counts; {comparison.resamples:,} resamples, seed {comparison.seed}.",
@@ -181,7 +201,7 @@ def slice_table(report: Report, field: str) -> Blocks:
         cells = [md(value, most=80), str(found.count), number(found.mean), number(found.median), number(found.std)]
         pair = pairs.get(value, {}).get(name)
         if pair is not None:
-            cells += [signed(pair.diff), signed_span(pair.low, pair.high), probability(pair.p_adjusted), word_of(pair)]
+            cells += [signed(pair.diff), signed_span(pair.low, pair.high), probability(pair.p_adjusted), pair.word]
         rows.append([*cells, *[DASH] * (9 - len(cells) if pairs else 0)])
     more = ("Δ", "Interval of Δ", "p", "Verdict") if pairs else ()
     terms = f"Δ against {md(comparison.a, most=100)}. {slice_terms(comparison)}" if comparison and pairs else ""

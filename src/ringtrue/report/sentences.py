@@ -25,6 +25,8 @@ USUAL_DEPTH = 10
 """How far people look, for a measure without a cut-off."""
 BY_WEIGHT = ("fail", "undecided", "degraded", "pass", "advisory")
 """Of several checks on one measure the first of these is the measure's status."""
+ABSOLUTE = ("floor", "latency", "constitutional", "completeness")
+"""Rules that judge a run by itself, whatever the baseline."""
 Tone = Literal["good", "bad", "unsure", "plain"]
 TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "better": "good", "worse": "bad"}
 """The tone of a word; any other word leaves something open."""
@@ -46,14 +48,14 @@ class Headline:
 def page_headline(report: Report) -> Headline:
     """Return the verdict first: the gate's, else the comparison's, else that nothing was judged."""
     comparison = comparison_of(report)
-    tone = "plain" if comparison is None or same(comparison) else TONES.get(comparison.verdict, "unsure")
+    tone = "plain" if comparison is None else TONES.get(comparison.verdict, "unsure")
     text = headline(report)
     if report.verdict is not None:
         word, _, text = text.partition(": ")
         return Headline(word, TONES.get(report.verdict.word, "unsure"), _sentence(text), _sentence(against(report)), tone)
     if comparison is None:
         return Headline("Measured", "plain", _sentence(text))
-    return Headline("The same" if same(comparison) else comparison.verdict.capitalize(), tone, _sentence(text))
+    return Headline(comparison.verdict.capitalize(), tone, _sentence(text))
 
 
 def _sentence(text: str) -> str:
@@ -101,24 +103,9 @@ def before_name(report: Report) -> str:
     return comparison.a if without and comparison is not None else "Baseline"
 
 
-def same(comparison: Comparison) -> bool:
-    """Return whether both sides scored every query alike by every measure: nothing is left open then."""
-    return all(map(alike, comparison.measures.values()))
-
-
-def alike(found: MeasureComparison) -> bool:
-    """Return whether both sides scored every query alike by this measure."""
-    return found.ties == found.n > 0 and found.diff == 0
-
-
 def says(found: MeasureComparison) -> str:
     """Return the word for people, marked if the measure was not asked to decide."""
-    return word_of(found) if found.decides else f"{word_of(found)} (info)"
-
-
-def word_of(found: MeasureComparison) -> str:
-    """Return the word for people: two sides that scored alike leave nothing open."""
-    return "the same" if alike(found) else found.word
+    return found.word if found.decides else f"{found.word} (info)"
 
 
 def how_tested(comparison: Comparison, *, gated: bool = False) -> str:
@@ -156,10 +143,8 @@ def against(report: Report) -> str:
     if report.verdict is None or comparison is None:
         return ""
     found = comparison.measures[comparison.primary]
-    if found.n < 2:
+    if found.n < 2 or found.ties == found.n:
         return f"Against {comparison.a}: {comparison.verdict}; {comparison.reason}"
-    if same(comparison):
-        return f"Against {comparison.a}: the same; {all_the_same(comparison)}"
     text = (
         f"Against {comparison.a}: {comparison.verdict}, {found.measure} {signed(found.diff)} ({number(found.a)} → "
         f"{number(found.b)}, {found.certainty} over {counted(found.n, 'paired query')})"
@@ -170,13 +155,6 @@ def against(report: Report) -> str:
         out_of_reach = found.more_queries > OUT_OF_REACH * found.n
         text += f"; {'too small to confirm with a set of this size' if out_of_reach else confirming}"
     return text
-
-
-def all_the_same(comparison: Comparison) -> str:
-    """Return the sentence that no difference was seen."""
-    found = comparison.measures[comparison.primary]
-    every = f"all {len(comparison.measures)} measures" if len(comparison.measures) > 1 else found.measure
-    return f"every difference is 0, by {every} over {counted(found.n, 'query')}"
 
 
 def primary(report: Report) -> str:
@@ -227,8 +205,6 @@ def headline(report: Report) -> str:
 
 def _compared(comparison: Comparison) -> str:
     a, b, why = comparison.a, comparison.b, f"by {comparison.primary}: {comparison.reason}"
-    if same(comparison):
-        return f"{b} and {a} are the same: {all_the_same(comparison)}"
     if comparison.verdict == "not enough evidence":
         return f"Not enough evidence that {b} differs from {a} {why}"
     return f"{b} is {comparison.verdict} than {a} {why}"
@@ -248,11 +224,12 @@ def reasons(report: Report) -> tuple[str, ...]:
 
 def judged(verdict: Verdict) -> str:
     """Return the gate's verdict as a sentence: which checks failed or could not be decided."""
-    against = f" against baseline {verdict.baseline}" if verdict.baseline else ""
     by_status = {word: [check for check in verdict.checks if check.status == word] for word in STATUS}
     # An advisory check has no say, so it is not among those that hold or fail.
     decisive = len(verdict.checks) - len(by_status["advisory"])
     checks = counted(decisive, "check")
+    told = by_status["fail"] or by_status["undecided"] or verdict.checks
+    against = f" against baseline {verdict.baseline}" if verdict.baseline and any(map(_compares, told)) else ""
     if verdict.word == "fail":
         text = f"FAIL: {len(by_status['fail'])} of {checks} failed{against}: {_places(by_status['fail'])}"
     elif verdict.word == "undecided":
@@ -270,6 +247,11 @@ def judged(verdict: Verdict) -> str:
     if by_status["advisory"]:
         text += f"; {len(by_status['advisory'])} more {'is' if len(by_status['advisory']) == 1 else 'are'} informational"
     return text
+
+
+def _compares(check: Check) -> bool:
+    """Return whether a check holds the run against the baseline; the rule of a slice may be a floor."""
+    return check.rule not in ABSOLUTE and (check.rule != "slice" or check.baseline is not None)
 
 
 def _places(checks: list[Check]) -> str:

@@ -20,7 +20,6 @@ from ringtrue.report.records import Report
 from ringtrue.report.sentences import (
     BY_WEIGHT,
     against_baseline,
-    alike,
     comparison_of,
     depth,
     lower_is_better,
@@ -114,8 +113,6 @@ class MeasureLine:
     word: str | None
     """The word of the comparison, if there is one."""
     diff_interval: tuple[float, float] | None
-    same: bool = False
-    """Whether both sides have the same value on every query: nothing is left open then."""
     says: str | None = None
     """The word for people."""
 
@@ -167,7 +164,6 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
         status=next((status for status in BY_WEIGHT if status in statuses), None),
         word=found.word if found else None,
         diff_interval=(found.low, found.high) if found else None,
-        same=found is not None and alike(found),
         says=says(found) if found else None,
     )
 

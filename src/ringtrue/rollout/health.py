@@ -20,7 +20,7 @@ from ringtrue.golden import parse_version
 from ringtrue.log.figures import living, losses
 from ringtrue.log.query_log import log_folder
 from ringtrue.retrieve import Collection as Documents
-from ringtrue.retrieve import build, indexes_of, same_search
+from ringtrue.retrieve import build, indexes_of, same_search, shorten
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said
 from ringtrue.rollout.evidence import is_stopped, shadow_of, shadowed
@@ -233,7 +233,7 @@ def _evaluation(results: list[StoredResult]) -> HealthPart:
     shown = []
     for measure, value in list(newest.metrics.items())[:3]:
         low, high = newest.intervals.get(measure, (math.nan, math.nan))
-        shown.append(f"{measure} {value:.4f}" + ("" if math.isnan(low + high) else f" [{low:.4f}, {high:.4f}]"))
+        shown.append(f"{measure} {value:.4f}" + ("" if math.isnan(low + high) else f" ({low:.4f} to {high:.4f})"))
     figures = {
         "run_id": newest.run_id, "at": newest.created_at, "retriever": newest.retriever, "golden": newest.golden,
         "queries": newest.query_count, "unanswered": newest.unanswered,
@@ -248,7 +248,7 @@ def _evaluation(results: list[StoredResult]) -> HealthPart:
 
 def _of(row: StoredResult) -> str:
     """Return which search on which golden set a result is about, as far as it says."""
-    return (f" of {row.retriever}" if row.retriever else "") + (f" on {row.golden}" if row.golden else "")
+    return (f" of {shorten(row.retriever)[:60]}" if row.retriever else "") + (f" on {row.golden}" if row.golden else "")
 
 
 def _gate(results: list[StoredResult]) -> HealthPart:

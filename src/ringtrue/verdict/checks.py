@@ -453,6 +453,7 @@ def latency_increase_checks(against: BaselineComparison) -> Iterator[Check]:
         return
     increase = (now - then) / then
     allowed = max(limit, against.policy.latency_slack / then)
+    slack = f", which is latency_slack = {against.policy.latency_slack:g} ms" if allowed > limit else ""
     words = f"p95 {'grew' if increase > 0 else 'shrank'} by {percent(abs(increase), limit)} against {baseline.name} ({moved}"
     why = _undecidable(against, [sum(map(len, side)) for side in sides])
     interval = None
@@ -471,7 +472,7 @@ def latency_increase_checks(against: BaselineComparison) -> Iterator[Check]:
         "latency increase",
         "p95",
         status,
-        f"{words}; {why}; {100 * allowed:.3g} % allowed)",
+        f"{words}; {why}; {100 * allowed:.3g} % allowed{slack})",
         now,
         (1 + allowed) * then,
         baseline=then,

@@ -75,7 +75,7 @@ def test_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
     assert (found.state, found.exit_code) == ("ok", 0)
     parts = {part.name: part for part in found.parts}
     assert parts["log"].figures == {"last_24h": 4, "last_at": LATELY}
-    assert "nDCG@10 0.8000 [0.7500, 0.8500]" in parts["evaluation"].says
+    assert "nDCG@10 0.8000 (0.7500 to 0.8500)" in parts["evaluation"].says
     assert parts["evaluation"].figures["golden"] == "hotel-v1.0.0"
     assert parts["schema"].figures["version"] == healthy.schema_version()
     assert {name for name, part in parts.items() if part.state == "unused"} == {

@@ -85,9 +85,9 @@ def test_a_try_out_changes_neither_the_headline_nor_health_nor_the_alerts(
     assert "0.903" in tile
     assert "hybrid on hotel-v2.0.0" in _plain(tile)
     parts = health(page)
-    assert "nDCG@10 0.903 (0.893 to 0.913): hybrid on hotel-v2.0.0, measured" in parts["Evaluation"]
+    assert "nDCG@10 0.9030 (0.8930 to 0.9130), R@10 0.9000 of hybrid on hotel-v2.0.0 40 min ago" in parts["Evaluation"]
     assert parts["Evaluation"].endswith("OK")
-    assert "pass: hybrid on hotel-v2.0.0" in parts["Gate"]
+    assert "pass of hybrid on hotel-v2.0.0 40 min ago" in parts["Gate"]
     assert "Firing" not in page
     assert "Needs attention: gate" not in page
 

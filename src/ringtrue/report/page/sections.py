@@ -27,7 +27,7 @@ from ringtrue.report.formatting import (
 from ringtrue.report.formatting import page_number as number
 from ringtrue.report.formatting import page_signed as signed
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.sentences import alike, how_tested, lower_is_better, says, setting, terms
+from ringtrue.report.sentences import how_tested, lower_is_better, says, setting, terms
 from ringtrue.run import DEFAULT_MEASURES
 from ringtrue.verdict import Check, CheckStatus, MeasureComparison
 
@@ -73,7 +73,7 @@ def certain_tone(measure: str, diff: float, found: MeasureComparison | None) -> 
 
 def marked_word(found: MeasureComparison) -> tuple[str, str, str]:
     """Return tone, glyph and text of a comparison; a measure that does not decide is marked and has no colour."""
-    tone, glyph = ("plain", "=") if alike(found) else WORDS[found.word]
+    tone, glyph = WORDS[found.word]
     return tone if found.decides else "plain", glyph, says(found)
 
 
@@ -89,7 +89,7 @@ def tiles(sides: Sides) -> list[Row]:
             "delta": signed(now - before) if math.isfinite(now - before) else "",
             "before": number(before) if math.isfinite(before) else "",
             "tone": certain_tone(measure, now - before, found),
-            "open": found is not None and found.word == "not enough evidence" and not alike(found),
+            "open": found is not None and found.word == "not enough evidence",
         })  # fmt: skip
     now, before = sides.now.latency.p95, latency(sides.times[1]).p95
     if math.isfinite(now):

@@ -22,6 +22,7 @@ from ringtrue.service.jobs import unit_of
 
 NO_BREAK = "\u00a0"
 _MINUS, _PERCENT = re.compile(r"(?<![\w.)\]-])-(?=\d)"), re.compile(r"(?<=\d) ?%")
+_MOMENT = re.compile(r"(?:\b(?:at|of) )?\b(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)?)")
 _BADGE = re.compile(r'<span class="badge[^"]*">.*?</span>\s*[^<]*</span>', re.DOTALL)
 
 
@@ -58,6 +59,12 @@ def seconds(value: float) -> Markup | str:
 def ago_here(context: Context, when: datetime | str | None) -> Markup | str:
     now = context.get("now")
     return ago(when, now) if isinstance(now, datetime) else moment(when)
+
+
+@pass_context
+def times(context: Context, text: Markup) -> Markup:
+    """Return a text in which moments, such as "at 2026-11-16T08:00:00Z", are told as how long ago they were."""
+    return Markup(_MOMENT.sub(lambda found: str(ago_here(context, found[1])), text))
 
 
 def _distance(gone: timedelta) -> str:
@@ -133,7 +140,7 @@ def attributes(given: Mapping[str, Any]) -> Markup:
 FILTERS = {
     "number": page_number, "signed": page_signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
     "signed_milliseconds": signed_milliseconds, "moment": moment, "seconds": seconds, "ago": ago_here, "count": count,
-    "code": code, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title,
+    "code": code, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title, "times": times,
     "unit": unit_of,
 }  # fmt: skip
 """What templates may write behind a bar."""

@@ -17,14 +17,12 @@ from fastapi.responses import Response
 
 from ringtrue import charts
 from ringtrue.answers import HealthPart, LogStep
-from ringtrue.report import page_number as number
 from ringtrue.retrieve import run_title, shorten
 from ringtrue.rollout import Health, health_of
 from ringtrue.rollout.health import Pair, production_pair, set_name
 from ringtrue.service.auth import Access, PageReader
 from ringtrue.service.errors import clean
 from ringtrue.service.library import AT_A_TIME, figure, kept_among
-from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
 
 if TYPE_CHECKING:
@@ -94,38 +92,11 @@ def verdict(found: Glance) -> tuple[str, str]:
 
 
 def _part(part: HealthPart) -> dict[str, Any]:
-    figures, href = part.figures, HELPS.get(part.name, "/settings")
-    if part.name in ("evaluation", "gate") and isinstance(figures.get("run_id"), str):
-        href = f"/runs/{quote(figures['run_id'])}"
-    elif part.name in ("evaluation", "gate"):
-        href = "/evaluate"
-    moments = {"evaluation": "at", "gate": "at", "log": "last_at"}
-    said, at = part.says, figures.get(moments.get(part.name, ""))
-    if isinstance(at, str):
-        # The moment is told as how long ago it was.
-        said = said.partition(f" at {at}")[0].partition(", the last")[0]
-    if part.name == "evaluation" and figures.get("metrics"):
-        measure, value = next(iter(figures["metrics"].items()))
-        ends = figures["intervals"].get(measure)
-        said = f"{measure} {number(value)}" + (f" ({number(ends[0])} to {number(ends[1])})" if ends else "")
-        gaps = f", {figures['unanswered']} queries not answered" if figures.get("unanswered") else ""
-        said += f"{_of(figures)}{gaps}, measured"
-    if part.name == "gate" and figures.get("verdict"):
-        said = f"{figures['verdict']}{_of(figures)}"
-    elif part.name == "gate" and figures.get("retriever"):
-        said = f"{_of(figures).removeprefix(': ')} was not judged by a baseline yet"
-    if part.name == "backlog" and isinstance(figures.get("oldest_pending_at"), str):
-        said, at = said.partition(", the oldest")[0] + ", the oldest since", figures["oldest_pending_at"]
-    return {
-        "name": NAMES.get(part.name, part.name), "mark": MARKS[part.state], "state": part.state, "says": signs(said), "at": at,
-        "href": href,
-    }  # fmt: skip
-
-
-def _of(figures: Mapping[str, Any]) -> str:
-    """Return which search on which golden set figures are about."""
-    golden = figures.get("golden")
-    return f": {shorten(figures.get('retriever'))[:60]}" + (f" on {golden}" if golden else "")
+    href, run_id = HELPS.get(part.name, "/settings"), part.figures.get("run_id")
+    if part.name in ("evaluation", "gate"):
+        href = f"/runs/{quote(run_id)}" if isinstance(run_id, str) else "/evaluate"
+    name = NAMES.get(part.name, part.name)
+    return {"name": name, "mark": MARKS[part.state], "state": part.state, "says": part.says, "href": href}
 
 
 def _helps(rule: str) -> str:

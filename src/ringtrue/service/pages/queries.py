@@ -1,19 +1,14 @@
-"""The query log: what was searched, how it went, one search with everything known of it, and the export."""
+"""The query log: what was searched, how it went, and one search with everything known of it."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlencode
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
 from ringtrue import charts
 from ringtrue.answers import LogStats, Step
@@ -27,9 +22,6 @@ from ringtrue.service.routes.log import STEPS as TIMES
 from ringtrue.service.routes.log import log_stats, newest_searches, one_search, search_cursor
 from ringtrue.store import FeedbackEvent, LoggedQuery
 from ringtrue.traffic import KINDS, kind_of
-
-if TYPE_CHECKING:
-    pass
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 50
@@ -82,14 +74,6 @@ class Filters:
         known += ["trouble" if self.trouble else "", f"slower than {self.slower} ms" if self.slower.strip() else ""]
         return [word for word in known if word]
 
-    @property
-    def address(self) -> str:
-        """Return what stands behind the question mark, without what is as it always is."""
-        given = {"text": self.text, "tool": self.tool, "session": self.session, "slower": self.slower}
-        given["traffic"] = "" if self.traffic == "user" else self.traffic
-        given |= {"span": "" if self.span == "month" else self.span, "trouble": "true" if self.trouble else ""}
-        return urlencode({name: value for name, value in given.items() if value})
-
 
 def _filters(
     text: str = "",
@@ -117,7 +101,7 @@ def explorer(request: Request, access: PageReader, wanted: Wanted, cursor: Curso
         if not wants_fragment(request):
             raise
         # Beside the reason nothing may stay that was true of the filters before.
-        told: dict[str, Any] = {"rows": [], "next": None, "cursor": None, "wanted": wanted, "most": EXPORTED}
+        told: dict[str, Any] = {"rows": [], "next": None, "cursor": None, "wanted": wanted}
         said = refused(problem).message
         return fragment(request, "queries.html.jinja", "rows", status=422, **told, part=True, problem=said)
     found = newest_searches(access, limit=SHOWN + 1, before=cursor, **asked)
@@ -127,7 +111,6 @@ def explorer(request: Request, access: PageReader, wanted: Wanted, cursor: Curso
         "next": following,
         "cursor": cursor,
         "wanted": wanted,
-        "most": EXPORTED,
         "problem": "",
     }
     if wants_fragment(request):
@@ -138,15 +121,6 @@ def explorer(request: Request, access: PageReader, wanted: Wanted, cursor: Curso
         tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS, traffics=TRAFFIC_WORDS,
         plain=replace(wanted, span="month") == Filters() and cursor is None, longest=LONGEST,
     )  # fmt: skip
-
-
-@router.get("/queries/export.{kind}")
-def export(access: PageReader, wanted: Wanted, kind: Literal["csv", "json"]) -> Response:
-    """Send the searches that fit, the newest first, as a table or as a list."""
-    rows = exported(access, **wanted.asked(access.now()))
-    written, media = (as_csv(rows), "text/csv; charset=utf-8") if kind == "csv" else (as_json(rows), "application/json")
-    named = {"Content-Disposition": f'attachment; filename="queries.{kind}"'}
-    return StreamingResponse(written, media_type=media, headers=named)
 
 
 @dataclass(frozen=True)
@@ -247,56 +221,3 @@ def _volume(stats: LogStats, now: datetime) -> tuple[list[int], list[charts.Curv
         searches[-1] = None
     curves = [charts.Curve("searches", searches), *going, charts.Curve("found nothing", empty, "bad")]
     return [place * width for place in places], curves
-
-
-AT_A_TIME = 500
-EXPORTED = 20_000
-"""Searches that one export holds; `GET /v1/queries` goes on from any place."""
-COLUMNS = (
-    "query_id", "created_at", "query", "tool_name", "session_id", "user_id", "result_count", "total_latency_ms",
-    "quality_proxy_score", "degraded", "fallback", "result_ids",
-)  # fmt: skip
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What makes a spreadsheet take a text for a formula."""
-
-
-def exported(access: Access, **filters: Any) -> Iterator[LoggedQuery]:
-    """Yield the searches that fit, the newest first and at most ``EXPORTED``."""
-    before, left = None, EXPORTED
-    while left > 0:
-        rows = newest_searches(access, limit=min(AT_A_TIME, left), before=before, **filters)
-        yield from rows
-        left -= len(rows)
-        if len(rows) < AT_A_TIME:
-            return
-        before = search_cursor(rows[-1])
-
-
-def as_csv(rows: Iterator[LoggedQuery]) -> Iterator[bytes]:
-    """Yield a table with a header; a text that a spreadsheet would compute gets an apostrophe in front."""
-    yield _csv_line(COLUMNS)
-    for row in rows:
-        yield _csv_line([_csv_cell(getattr(row, name)) for name in COLUMNS])
-
-
-def as_json(rows: Iterator[LoggedQuery]) -> Iterator[bytes]:
-    """Yield one JSON array, an element to a line."""
-    between = b"[\n"
-    for row in rows:
-        yield between + json.dumps({name: getattr(row, name) for name in COLUMNS}, ensure_ascii=False).encode(
-            "utf-8", "replace"
-        )
-        between = b",\n"
-    yield b"[]\n" if between == b"[\n" else b"\n]\n"
-
-
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, tuple):
-        value = " ".join(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-def _csv_line(cells: Any) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(cells)
-    return text.getvalue().encode("utf-8", "replace")

@@ -33,7 +33,6 @@ from ringtrue.report import (
     primary_of,
     query_lines,
     query_of,
-    same,
 )
 from ringtrue.retrieve import run_title, shorten
 from ringtrue.rollout.health import set_name
@@ -399,7 +398,7 @@ def _compared(
     primary = found.measures[found.primary]
     return {
         "found": found, "primary": primary, "before": before, "after": after, "headline": page_headline(told),
-        "same": same(found), "how": how_tested(found), "measure": found.primary,
+        "how": how_tested(found), "measure": found.primary,
         "measures": [row for row in measure_rows(Sides(told))["rows"] if row["word"]],
         "measure_choices": [(name, name) for name in found.measures],
         "scatter": _scatter(every, found, a, b, better, apart),
