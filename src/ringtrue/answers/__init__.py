@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ringtrue.answers.log import JudgmentSource as JudgmentSource, KeptJudgment as KeptJudgment, LinkedEvent as LinkedEvent
     from ringtrue.answers.log import Logged as Logged, LoggedSearch as LoggedSearch, LogStats as LogStats, LogStep as LogStep
     from ringtrue.answers.log import SearchFacts as SearchFacts, StageLogged as StageLogged, Step as Step, Taken as Taken
+    from ringtrue.answers.reading import RecordReader as RecordReader, shown as shown
     from ringtrue.answers.record import Record as Record
     from ringtrue.answers.reviews import AddedPairs as AddedPairs, Agreement as Agreement, Backlog as Backlog
     from ringtrue.answers.reviews import Dispute as Dispute, NextPair as NextPair, Pair as Pair, Published as Published

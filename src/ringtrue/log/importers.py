@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ringtrue.answers import EventType
+from ringtrue.answers import EventType, shown
 from ringtrue.errors import InputError
 from ringtrue.formats import Place
 from ringtrue.log.capture import imported_id, iso, quality_proxy
-from ringtrue.log.rows import LARGEST, is_number, shown
+from ringtrue.log.rows import LARGEST, is_number
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, timestamp
 
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(id|score|metadata)$")

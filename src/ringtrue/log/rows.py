@@ -15,12 +15,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from ringtrue.answers import EventType, StageLogged
+from ringtrue.answers import Actor, EventType, RecordReader, shown
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats import Place
-from ringtrue.ids import id_text
+from ringtrue.ids import id_text, ids_as_text
 from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
 from ringtrue.traffic import KINDS
 
@@ -31,25 +31,20 @@ if TYPE_CHECKING:
 Row = LoggedQuery | FeedbackEvent
 _RECORDS: Mapping[str, type[Row]] = {"query": LoggedQuery, "feedback": FeedbackEvent}
 _KNOWN = {kind: tuple(field.name for field in fields(record)) for kind, record in _RECORDS.items()}
-_STAGE = tuple(field.name for field in fields(StageLogged))
-_NEEDED = {
-    "query": ("query_id", "query", "tool_name", "created_at"),
-    "feedback": ("event_id", "event_type", "session_id", "created_at"),
-}
 _NUMBERS = ("total_latency_ms", "quality_proxy_score", "token_pressure_ratio", "boost_delta")
-_WHOLE = ("extraction_count", "rank_in_results")
 LARGEST = 2**31 - 1
 """The largest whole number that a column holds on either database."""
 LONGEST_MS = 1e12
 """No search takes thirty years; what says so measured something else."""
 _FLOAT = sys.float_info.max
 _RANGES: Mapping[str, tuple[float, float, str]] = {
-    "rank_in_results": (1, LARGEST, "a rank from 1 on, or -1 where it came from no search"),
+    "rank_in_results": (1, LARGEST, "a rank from 1 on, or -1 if it came from no search"),
     "extraction_count": (0, LARGEST, f"a whole number from 0 to {LARGEST:,}"),
     "total_latency_ms": (0, LONGEST_MS, "milliseconds from 0 on"),
     **dict.fromkeys(_NUMBERS[1:], (-_FLOAT, _FLOAT, "a number")),
 }
 _IDS = ("query_id", "item_id", "event_id")
+_WORDS = {"event_type": get_args(EventType), "actor": get_args(Actor), "traffic": KINDS}
 _FIGURES = ("stage_latency_ms", "fusion_weights")
 _PLACE = Place("record")
 
@@ -74,33 +69,42 @@ def _plain(value: Any) -> Any:
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
 
 
-def row_of(data: Mapping[str, Any], place: Place | None = None) -> Row:
+def row_of(data: Mapping[str, Any], place: Place = _PLACE) -> Row:
     """Return the record that plain data holds; raises InputError naming place and field."""
-    place = place or _PLACE
     kind = data.get("record", "query" if "query" in data else "feedback")
-    if kind not in ("query", "feedback"):
+    if kind not in _RECORDS:
         raise place.at("record").error(f"there is no record {kind!r:.40}", "write 'query' or 'feedback'")
-    values: dict[str, Any] = {}
-    for name, value in data.items():
-        if name in ("record", "result_count"):
-            continue
+    given = {name: value for name, value in data.items() if name not in ("record", "result_count")}
+    for name, value in given.items():
         if name not in _KNOWN[kind]:
             raise place.at(name).error(f"a {kind} has no such field", f"did you mean {nearest(name, _KNOWN[kind])}?")
-        values[name] = _value(kind, name, value, place)
-    for name in _NEEDED[kind]:
-        if name not in values:
-            raise place.at(name).error("it is missing", f"every {kind} needs one")
-    return _RECORDS[kind](**values)
+        if name in _IDS:
+            given[name] = id_text(value)
+        elif name in _WORDS and value not in _WORDS[name]:
+            raise place.at(name).error(f"it is {shown(value)}", f"write one of {', '.join(_WORDS[name])}")
+    given["result_ids"] = ids_as_text(given.get("result_ids", ()))
+    if isinstance(channels := given.get("channel_contributions"), Mapping):
+        given["channel_contributions"] = {name: ids_as_text(ids) for name, ids in channels.items()}
+
+    def wrong(field: str, said: str, wanted: str) -> InputError:
+        return place.at(field).error(f"it {said}", f"write {wanted}")
+
+    row = RecordReader(wrong).read(_RECORDS[kind], given)
+    try:
+        at = timestamp(row.created_at)
+    except (InputError, OverflowError, ValueError):  # the last day of the calendar in another zone is none in UTC
+        raise wrong("created_at", f"is {shown(row.created_at)}", "a time like 2026-03-01T12:00:00Z") from None
+    return storable(replace(row, created_at=at), place)
 
 
-def storable(row: Row) -> Row:
+def storable(row: Row, place: Place = _PLACE) -> Row:
     """Return a record as both databases can hold it: a number that is none becomes unknown.
 
     Raises InputError for a number that they cannot hold, or that cannot be: a negative latency, a rank of 0. It looks at
     numbers only, since it is asked about every event; whatever else is wrong the database says.
     """
     if isinstance(row, FeedbackEvent):
-        _check("rank_in_results", row.rank_in_results)
+        _check("rank_in_results", row.rank_in_results, place)
         return row
     changes: dict[str, Any] = {}
     for name in (*_NUMBERS, "extraction_count"):
@@ -108,22 +112,22 @@ def storable(row: Row) -> Row:
         if number is None:
             continue
         if _is_known(number):
-            _check(name, number)
+            _check(name, number, place)
         else:
             changes[name] = None
     if not all(map(_is_known, row.scores)):
-        changes["scores"] = ()  # scores are kept where every result has one
+        changes["scores"] = ()  # scores are kept if every result has one
     for name in _FIGURES:
         figures = getattr(row, name)
         if figures and not all(map(_is_known, figures.values())):
             changes[name] = {part: number for part, number in figures.items() if _is_known(number)}
     for stage in row.stages:
         if not all(_is_known(number) and number >= 0 for number in (stage.input, stage.output, stage.ms)):
-            raise _PLACE.at("stages").error(f"one is {stage!r:.60}", "write counts and milliseconds from 0")
+            raise place.at("stages").error(f"one is {stage!r:.60}", "write counts and milliseconds from 0")
     return replace(row, **changes) if changes else row
 
 
-def _check(name: str, number: Any, place: Place = _PLACE) -> None:
+def _check(name: str, number: Any, place: Place) -> None:
     low, high, wanted = _RANGES[name]
     if not (low <= number <= high or (name == "rank_in_results" and number == -1)):
         raise place.at(name).error(f"it is {shown(number)}", f"write {wanted}")
@@ -137,117 +141,12 @@ def _is_known(number: Any) -> bool:
         raise InputError("a number has hundreds of digits; write one of usual size") from None
 
 
-def shown(value: Any) -> str:
-    """Return a value as a complaint quotes it; Python does not print numbers of thousands of digits."""
-    try:
-        return f"{value!r:.60}"
-    except ValueError:
-        return "a number of thousands of digits"
-
-
-def _value(kind: str, name: str, value: Any, place: Place) -> Any:
-    """Return one field as its record holds it."""
-
-    def wrong(wanted: str) -> InputError:
-        return place.at(name).error(f"it is {shown(value)}", f"write {wanted}")
-
-    if name in _FORMS:
-        form = _FORMS[name]
-        if not form.holds(value):
-            raise wrong(form.wanted)
-        return form.made(value)
-    if value is None and name not in _NEEDED[kind] and name not in ("project", "rank_in_results"):
-        return None
-    if name in _RANGES:
-        whole = name in _WHOLE
-        if not is_number(value) or (whole and value != int(value)):
-            raise wrong("a whole number" if whole else "a number")
-        _check(name, value, place)
-        return int(value) if whole else float(value)
-    value = id_text(value) if name in _IDS else value
-    if not isinstance(value, str):
-        raise wrong("a text")
-    try:
-        return timestamp(value) if name == "created_at" else value
-    except (InputError, OverflowError, ValueError):  # the last day of the calendar in another zone is none in UTC
-        raise wrong("a time like 2026-03-01T12:00:00Z") from None
-
-
 def is_number(value: object) -> bool:
     """True for a finite number."""
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # a whole number beyond any float
         return False
-
-
-def _is_ids(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(id_text(item), str) for item in value)
-
-
-def _is_stage(item: object) -> bool:
-    if not isinstance(item, Mapping) or set(item) != set(_STAGE):
-        return False
-    return all(is_number(item[part]) and item[part] >= 0 for part in _STAGE if part != "name")
-
-
-def _is_plain(value: object) -> bool:
-    """True for an object that JSON can hold."""
-    try:
-        return isinstance(value, Mapping) and bool(json.dumps(value))
-    except (ValueError, TypeError, RecursionError):
-        return False
-
-
-def _each(value: Any, holds: Callable[[Any], bool]) -> bool:
-    return isinstance(value, Mapping) and all(map(holds, value.values()))
-
-
-class _Form(NamedTuple):
-    """What a field of structure must be, what its record holds, and how a complaint describes it."""
-
-    holds: Callable[[Any], bool]
-    made: Callable[[Any], Any]
-    wanted: str
-
-
-def _one_of(*words: str) -> _Form:
-    return _Form(lambda value: value in words, str, f"one of {', '.join(words)}")
-
-
-_YES_NO = _Form(lambda value: isinstance(value, bool | int), bool, "true or false")
-_BY_NAME = _Form(
-    lambda value: _each(value, is_number),
-    lambda value: {str(name): float(number) for name, number in value.items()},
-    "an object with a number for each name",
-)
-_PLAIN = _Form(_is_plain, dict, "an object of plain values: texts, numbers of usual size, lists and objects")
-_FORMS: Mapping[str, _Form] = {
-    "stages": _Form(
-        lambda value: isinstance(value, list) and all(map(_is_stage, value)),
-        lambda value: tuple(
-            StageLogged(str(one["name"]), int(one["input"]), int(one["output"]), float(one["ms"])) for one in value
-        ),
-        "a list of {name, input, output, ms}, counts and milliseconds from 0",
-    ),
-    "result_ids": _Form(_is_ids, lambda value: tuple(map(str, value)), "a list of ids, texts or whole numbers"),
-    "scores": _Form(
-        lambda value: isinstance(value, list | tuple) and all(map(is_number, value)),
-        lambda value: tuple(map(float, value)),
-        "a list of numbers",
-    ),
-    "channel_contributions": _Form(
-        lambda value: _each(value, _is_ids),
-        lambda value: {str(channel): tuple(map(str, ids)) for channel, ids in value.items()},
-        "an object with a list of ids for each channel",
-    ),
-    **dict.fromkeys(_FIGURES, _BY_NAME),
-    **dict.fromkeys(("flags", "metadata"), _PLAIN),
-    **dict.fromkeys(("degraded", "is_eval_corpus"), _YES_NO),
-    "event_type": _one_of(*get_args(EventType)),
-    "actor": _one_of("person", "agent", "unknown"),
-    "traffic": _one_of(*KINDS),
-}
 
 
 DAMAGED = ".damaged"

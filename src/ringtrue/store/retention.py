@@ -14,14 +14,14 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, select, update
 
-from ringtrue.answers import StageLogged
+from ringtrue.answers import RecordReader
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.store.base import Base, Moment, among, insert
 from ringtrue.store.engine import PRIVATE
@@ -30,7 +30,6 @@ from ringtrue.store.records import LoggedQuery, timestamp
 from ringtrue.store.tables import FEEDBACK, HISTORY, JOB, QUERY, REPLY, SHADOW, archives, structure, words
 
 SUFFIX = ".jsonl.gz"
-_FIELDS = {field.name for field in fields(LoggedQuery)}
 
 
 def write_archive(file: Path, queries: Sequence[LoggedQuery]) -> None:
@@ -120,16 +119,12 @@ def read_lines(file: Path) -> Iterator[str]:
 
 def _query(file: Path, line: str) -> LoggedQuery:
     try:
-        found = {name: value for name, value in json.loads(line).items() if name in _FIELDS}
-        found["result_ids"] = tuple(found["result_ids"])
-        found["scores"] = tuple(map(float, found["scores"]))
-        found["channel_contributions"] = {name: tuple(ids) for name, ids in found["channel_contributions"].items()}
-        found["stages"] = tuple(StageLogged(**stage) for stage in found["stages"])
-        return LoggedQuery(**found)
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise InputError(f"{file}: {line[:60]!r} is not an archived search; restore the file from a copy") from problem
+        return _READER.read(LoggedQuery, json.loads(line))
+    except (ValueError, InputError) as problem:
+        raise InputError(f"{file}: {line[:60]!r} is no archived search; restore the file from a copy") from problem
 
 
+_READER = RecordReader(lambda place, said, wanted: InputError(f"{place} {said}, not {wanted}"))
 BATCH = 20_000
 """Rows that are archived and deleted in one transaction: few enough for writers to wait, enough for a file to be worth it."""
 UNFINISHED, TAKEN_BACK = -1, -2

@@ -311,9 +311,9 @@ def test_somebody_else_answers(server: Scripted, client: Client, answer: Answer,
     ("body", "says"),
     [
         (b"hello", "no JSON"),
-        ([], r"answer is \[\] and no dict"),
+        ([], r"answer is \[\] and not an object"),
         ({"state": "ok", "project": "default"}, r"answer\.parts is missing"),
-        ({"state": 1, "project": "default", "parts": []}, r"answer\.state is 1 and no str"),
+        ({"state": 1, "project": "default", "parts": []}, r"answer\.state is 1 and not a text"),
         ({"state": "ok", "project": "x", "parts": [{"name": "log"}]}, r"answer\.parts\[0\]\.state is missing"),
     ],
 )
