@@ -47,12 +47,12 @@ def upgrade(store: StoreUrl = None, json: Json = False) -> None:
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write; .jsonl.gz restores on both databases.")],
+    file: Annotated[Path, typer.Argument(help="The file to write: NAME.jsonl.gz.")],
     store: StoreUrl = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Back the store up while it is in use: portable (NAME.jsonl.gz), or as a SQLite file (any other name).
+    """Back the store up while it is in use. The file restores on SQLite and on PostgreSQL.
 
     Example: ringtrue store backup backups/store.jsonl.gz
     """
@@ -65,7 +65,7 @@ def backup(
 
 @app.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup of either kind.")],
+    file: Annotated[Path, typer.Argument(help="A file that ringtrue store backup has written.")],
     store: StoreUrl = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the contents of the store.")] = False,
     json: Json = False,
@@ -74,7 +74,7 @@ def restore(
 
     Example: ringtrue store restore backups/store.jsonl.gz --store postgresql://ringtrue@db/ringtrue
     """
-    lib.store.Store.is_portable(file)  # what is not a backup must not leave an empty store behind
+    lib.store.Store.check_backup(file)  # what is no backup must not leave an empty store behind
     with lib.store.Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
     show.end_if_json(json, {"file": file, "store": place, "rows": counts})

@@ -1,8 +1,7 @@
 """The store as a whole: everything the platform remembers, behind one name, with backup, restore and moving between databases.
 
-A move is rows in, the same rows out, counted and compared. A portable backup is one compressed file of JSON lines: a head, then
-for each table its columns, its rows as lists, and how many they were with their digest, then an end. It reads on either
-database. The other kind is a copy of the SQLite file, made while others write.
+A move is rows in, the same rows out, counted and compared. A backup is one compressed file of JSON lines: a head, then for
+each table its columns, its rows as lists, and how many they were with their digest, then an end. It reads on either database.
 """
 
 from __future__ import annotations
@@ -10,11 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
-import secrets
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,13 +19,13 @@ from sqlalchemy import Connection, LargeBinary, Table, TableClause, column, dele
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
 from ringtrue.store.base import Base, Moment
-from ringtrue.store.engine import PRIVATE, explained
+from ringtrue.store.engine import explained
 from ringtrue.store.events import EventStore
 from ringtrue.store.forget import UserDeletion
 from ringtrue.store.library import LibraryStore
 from ringtrue.store.operations import OperationsStore
 from ringtrue.store.records import timestamp
-from ringtrue.store.retention import read_lines, replace_file, sync_folder
+from ringtrue.store.retention import read_lines, replace_file
 from ringtrue.store.tables import TABLES
 
 FORMAT = 1
@@ -70,50 +65,44 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
             return schema.version(connection) or "none"
 
     def backup(self, path: str | Path, *, now: Moment, overwrite: bool = False) -> dict[str, int]:
-        """Write a backup while others write, and return the rows of each table.
+        """Write a backup (``NAME.jsonl.gz``) while others write, and return the rows of each table.
 
-        A name that ends with ``.jsonl.gz`` gets the portable form, which restores on either database; any other gets a copy of
-        the SQLite file. The file appears when it is whole. Raises InputError if it cannot be written, is there already and
-        may not be overwritten, or is the store itself.
+        The file appears when it is whole, and restores on either database. Raises InputError if it cannot be written, has
+        another ending, or is there already and may not be overwritten.
         """
-        file, own = Path(path), self.address.sqlite
-        if own is not None and file.resolve() in [own.with_name(own.name + end).resolve() for end in ("", "-wal", "-shm")]:
-            raise InputError(f"{file}: is the store itself; name another file for the backup")
+        file, counts = Path(path), dict[str, int]()
+        if not file.name.endswith(PORTABLE):
+            raise InputError(f"{file}: a backup's name ends with {PORTABLE}; to copy a SQLite file: ringtrue store migrate")
         if file.exists() and not overwrite:
             raise InputError(f"{file}: exists already; choose another name, or overwrite it (--overwrite, overwrite=True)")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            if file.name.endswith(PORTABLE):
-                counts: dict[str, int] = {}
-                replace_file(file, self._dumped(timestamp(now), counts))
-                return counts
-            return self._copy_file(file)
+            replace_file(file, self._dumped(timestamp(now), counts))
         except OSError as problem:
             raise InputError(f"{file}: the backup cannot be written: {problem.strerror}; choose another place") from problem
+        return counts
 
     def restore(self, path: str | Path, *, replace: bool = False) -> dict[str, int]:
-        """Take over a backup of either kind, all of it or nothing, and return the rows of each table.
+        """Take over a backup, all of it or nothing, and return the rows of each table.
 
         Raises InputError if the store holds rows already and they are not to be replaced, for a backup of another schema,
         and for one that is cut off or changed.
         """
-        file = Path(path)
-        if self.is_portable(file):
-            return self._take(_tables_in(file), replace=replace)
-        with type(self).open(file) as source:
-            return self.copy_from(source, replace=replace)
+        return self._take(_tables_in(self.check_backup(path)), replace=replace)
 
     @staticmethod
-    def is_portable(path: str | Path) -> bool:
-        """Return whether a backup is of the portable kind; raises MissingInput or InputError if it is not a backup."""
+    def check_backup(path: str | Path) -> Path:
+        """Return the file of a backup; raises MissingInput or InputError for what is no backup at all."""
         file = Path(path)
         if not file.is_file():
             raise MissingInput(f"{file}: there is no backup here; name a file that ringtrue store backup has written")
         with file.open("rb") as opened:
-            start = opened.read(16)
-        if not start.startswith((b"SQLite format 3", b"\x1f\x8b")):
-            raise InputError(f"{file}: is not a backup; name a file that ringtrue store backup has written")
-        return start.startswith(b"\x1f\x8b")
+            start = opened.read(6)
+        if start == b"SQLite":
+            raise InputError(f"{file}: is a SQLite file; copy it with: ringtrue store migrate {file} TO")
+        if not start.startswith(b"\x1f\x8b"):
+            raise InputError(f"{file}: is no backup; name a file that ringtrue store backup has written")
+        return file
 
     def copy_from(self, source: Base, *, replace: bool = False) -> dict[str, int]:
         """Take over all rows of another store, all of them or nothing, and return the rows of each table.
@@ -153,33 +142,6 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
                     yield line
                 yield json.dumps({"rows": counts[table.name], "sha256": digest.hexdigest()})
             yield json.dumps({"end": now})
-
-    def _copy_file(self, file: Path) -> dict[str, int]:
-        self._for_all()
-        if self.address.sqlite is None:
-            raise InputError(f"{file}: a backup of PostgreSQL needs a name that ends with {PORTABLE}")
-        part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
-        try:
-            part.touch(PRIVATE, exist_ok=False)
-            with (
-                explained(self.address),
-                closing(sqlite3.connect(self.address.sqlite)) as source,
-                closing(sqlite3.connect(part)) as target,
-            ):
-                source.backup(target)
-                target.execute("PRAGMA journal_mode = DELETE")  # one file, which needs no other beside it
-                found = target.execute("PRAGMA quick_check").fetchone()[0]
-                if found != "ok":
-                    raise InputError(f"store {self.address}: the copy is damaged ({found}); check the disk")
-                count = "SELECT count(*) FROM "
-                counts = {table.name: target.execute(count + table.name).fetchone()[0] for table in TABLES}
-            with part.open("rb") as written:
-                os.fsync(written.fileno())
-            part.replace(file)
-            sync_folder(file.parent)
-            return counts
-        finally:
-            part.unlink(missing_ok=True)
 
 
 _COLUMNS = {table: [column.name for column in table.columns if column.name != "id"] for table in TABLES}

@@ -135,7 +135,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
 NO_ROWS = {
     "address",
     "close",
-    "is_portable",
+    "check_backup",
     "sync",
     "open",
     "place",
@@ -246,12 +246,6 @@ def test_a_store_of_one_project_shares_the_connections_and_closes_none(store: St
 def test_no_project_is_called_all_or_nothing(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="name of a project"):
         store.only(name)
-
-
-def test_a_copy_of_the_file_is_not_given_to_one_project(empty: Callable[[str], str], tmp_path: Path) -> None:
-    with Store.open(empty("sqlite")) as store, pytest.raises(InputError, match="'mine' only"):
-        store.only("mine").backup(tmp_path / "all.sqlite", now=NOON)
-    assert not (tmp_path / "all.sqlite").exists()
 
 
 @pytest.mark.parametrize(
