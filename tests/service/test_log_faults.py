@@ -218,7 +218,7 @@ def test_the_network_to_postgresql_swallows_everything_and_the_program_ends_mean
                 q.answer(HITS)
             caller.asked.append("afterwards")
             until(lambda: bool(after.recovered))
-            assert [one.lost for one in after.recovered] == [0]
+            assert [one.counts.lost for one in after.recovered] == [0]
         complete(store, caller)
 
 

@@ -105,7 +105,7 @@ def stats(
         folder = lib.log.log_folder(opened)
     now, ended = lib.log.living(folder) if folder is not None else ([], [])
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
-    unreported = sum(sum(counts.untold.values()) for counts in now)
+    unreported = sum(counts.untold.total for counts in now)
     processes = {"logging": len(now), "waiting": waiting, "dropped_or_refused_since": unreported}
     processes |= {"ended_unsettled": len(ended), "unsettled": unsettled}
     record = {"project": options.project, "traffic": traffic, "since": start, "until": end, "missing": missing}

@@ -192,7 +192,7 @@ def _settled(store: lib.store.Store, project: str) -> int:
         return 0
     log = lib.log.QueryLog(store, project=project)
     log.close()
-    return sum(one.forgotten for one in log.recovered)
+    return sum(one.counts.forgotten for one in log.recovered)
 
 
 def _print_rows(counts: dict[str, int]) -> None:

@@ -40,14 +40,35 @@ REASONS = (
     "refused by the database",
 )  # fmt: skip
 """Why an event is refused."""
-TOLD = ("lost", "dropped", *REASONS)
-"""What the store's audit trail tells of."""
 SIZE = mmap.PAGESIZE
 _PROJECT, _TEXT = 256, 1280
 """Where the page's texts begin: whose log it is, and the batch on its way into the database."""
 ENDING, SPOOL, NEW = ".tally", ".spool", ".new"
 SURELY_DEAD = 3600
 """Seconds after which the process of an unnamed tally must be dead: a living one names it within milliseconds."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Searches and events that are not in the log."""
+
+    lost: int = 0
+    """Accepted, and gone with the process that was killed, or damaged on the disk."""
+    dropped: int = 0
+    """Not accepted: the queue was full, or the log closed."""
+    refused: int = 0
+    """No row could be made of them, or they could not be redacted."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """The refused by their reason, as far as it is known."""
+
+    @property
+    def total(self) -> int:
+        return self.lost + self.dropped + self.refused
+
+    def since(self, earlier: Losses) -> Losses:
+        """Return what was lost since an earlier count."""
+        reasons = Counter(self.reasons) - Counter(earlier.reasons)
+        return Losses(self.lost - earlier.lost, self.dropped - earlier.dropped, self.refused - earlier.refused, dict(reasons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +91,8 @@ class Counts:
     """In the spool while their user was deleted, and so not brought in."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """The refused by their reason, one of ``REASONS``."""
-    told: Mapping[str, int] = field(default_factory=dict)
-    """Of the lost, the dropped and the refused by their reason, those that the store's audit trail already tells of."""
+    told: Losses = Losses()
+    """What the store's audit trail tells of already."""
 
     @property
     def refused(self) -> int:
@@ -84,16 +105,14 @@ class Counts:
         return max(0, self.written + self.spooled - self.unspooled)
 
     @property
-    def untold(self) -> dict[str, int]:
-        """Lost, dropped and refused events that the audit trail does not tell of yet."""
-        lost, dropped = self.lost - self.told.get("lost", 0), self.dropped - self.told.get("dropped", 0)
-        return {"lost": lost, "dropped": dropped, "refused": sum(self.untold_reasons.values())}
+    def losses(self) -> Losses:
+        """What is not in the log."""
+        return Losses(self.lost, self.dropped, self.refused, self.reasons)
 
     @property
-    def untold_reasons(self) -> dict[str, int]:
-        """The refused that the audit trail does not tell of yet, by their reason."""
-        left = {reason: count - self.told.get(reason, 0) for reason, count in self.reasons.items()}
-        return {reason: count for reason, count in left.items() if count}
+    def untold(self) -> Losses:
+        """What the audit trail does not tell of yet."""
+        return self.losses.since(self.told)
 
     @property
     def waiting(self) -> int:
@@ -106,16 +125,11 @@ class Recovered:
     """What became of the events of a process that ended without closing its log."""
 
     run: str
-    accepted: int
+    project: str
     replayed: int
     """From its spool into the database, now."""
-    lost: int
-    """Accepted and never acknowledged, or damaged in its spool."""
-    dropped: int
-    refused: int
-    project: str = DEFAULT_PROJECT
-    forgotten: int = 0
-    """Left out of the database, because their user was deleted while they were in the spool."""
+    counts: Counts
+    """As they are now that the log is settled: nothing waits."""
 
 
 class Tally:
@@ -154,10 +168,10 @@ class Tally:
         """Count events; ``name`` is one of ``FIELDS``, or one of ``REASONS`` for refusing them."""
         self._values[_PLACES[name]] += count
 
-    def tell(self, counts: Mapping[str, int]) -> None:
-        """Note of how many lost, dropped and, by their reason, refused events the audit trail tells now."""
-        for name, count in counts.items():
-            self.add(f"told {name}", count)
+    def tell(self, losses: Losses) -> None:
+        """Note what the audit trail tells of now."""
+        for name, count in {"lost": losses.lost, "dropped": losses.dropped, **losses.reasons}.items():
+            self._values[len(_PLACES) + _PLACES[name]] = count
 
     @property
     def counts(self) -> Counts:
@@ -185,16 +199,20 @@ class Tally:
             os.close(self._file)
 
 
-_PLACES = {name: place for place, name in enumerate((*FIELDS, *REASONS, *(f"told {name}" for name in TOLD)))}
-_NUMBERS = 8 * len(_PLACES)
+_PLACES = {name: place for place, name in enumerate((*FIELDS, *REASONS))}
+"""Each count's place in the page; behind all of them stand those that the audit trail tells of."""
+_NUMBERS = 2 * 8 * len(_PLACES)
 assert _NUMBERS <= _PROJECT
 
 
 def _counts(values: memoryview[int]) -> Counts:
-    found = dict(zip(_PLACES, values, strict=True))
-    told = {name: found[f"told {name}"] for name in TOLD}
-    reasons = {reason: found[reason] for reason in REASONS if found[reason]}
-    return Counts(**{name: found[name] for name in FIELDS}, reasons=reasons, told=told)
+    now, told = (dict(zip(_PLACES, values[start : start + len(_PLACES)], strict=True)) for start in (0, len(_PLACES)))
+    known = Losses(told["lost"], told["dropped"], sum(told[reason] for reason in REASONS), _reasons(told))
+    return Counts(**{name: now[name] for name in FIELDS}, reasons=_reasons(now), told=known)
+
+
+def _reasons(counted: Mapping[str, int]) -> dict[str, int]:
+    return {reason: counted[reason] for reason in REASONS if counted[reason]}
 
 
 def read(path: Path) -> tuple[str, Counts, dict[str, Any]]:
@@ -288,24 +306,6 @@ class LogFigures:
     total: Figures
     tools: Mapping[str, Figures]
     intents: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Searches and events that the audit trail says are not in the log."""
-
-    lost: int = 0
-    """Accepted, and gone with the process that was killed."""
-    dropped: int = 0
-    """Not accepted: the queue was full."""
-    refused: int = 0
-    """No row could be made of them."""
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    """The refused by their reason, as far as it is known."""
-
-    @property
-    def total(self) -> int:
-        return self.lost + self.dropped + self.refused
 
 
 def log_figures(queries: Iterable[LoggedQuery]) -> LogFigures:

@@ -1,8 +1,7 @@
 """Rows of the log on their way into the store: as lines of JSON, in the spool, and in batches.
 
 A line is how the spool, the export and our own import write a query or an event. The spool is where events wait on disk while
-the database cannot be written to: one file of lines a log, synced by the batch. Lines that cannot be read are kept beside it,
-for a person or a later version to look at, and counted.
+the database cannot be written to: one file of lines a log, synced by the batch. Lines that cannot be read are counted as lost.
 """
 
 from __future__ import annotations
@@ -149,16 +148,13 @@ def is_number(value: object) -> bool:
         return False
 
 
-DAMAGED = ".damaged"
-
-
 @dataclass(frozen=True, slots=True)
 class Peeked:
     """The next rows of a spool."""
 
     rows: list[Row]
-    damaged: list[bytes]
-    """Lines among them that are not rows: cut by a disk, or of a version that knows more."""
+    damaged: int
+    """Lines among them that are no rows: cut by a disk, or of a version that knows more."""
     used: int
     """How many bytes all of it takes, for ``done``."""
 
@@ -170,8 +166,6 @@ class Spool:
         self.path, self.limit = path, limit
         self._size = path.stat().st_size if path.exists() else 0
         self._read = 0
-        self.kept: str | None = None
-        """The name of the file with the lines that could not be read."""
 
     def __bool__(self) -> bool:
         return self._read < self._size
@@ -236,34 +230,21 @@ class Spool:
         no damage.
         """
         rows: list[Row] = []
-        damaged: list[bytes] = []
-        used = 0
+        damaged = used = 0
         with self.path.open("rb") as file:
             file.seek(self._read)
             for line in file:
-                if len(rows) + len(damaged) == count:
+                if len(rows) + damaged == count:
                     break
                 used += len(line)
                 if line.endswith(b"\n"):
                     try:
                         rows.append(row_of(json.loads(line)))
                     except (ValueError, InputError, TypeError, AttributeError):
-                        damaged.append(line)
+                        damaged += 1
                 elif not cut:
-                    damaged.append(line + b"\n")
+                    damaged += 1
         return Peeked(rows, damaged, used)
-
-    def put_by(self, damaged: Sequence[bytes]) -> str:
-        """Keep lines that cannot be read in a file beside the spool; return what became of them, in words."""
-        what = f"{len(damaged)} lines of the spool {self.path.name} cannot be read"
-        path = self.path.with_suffix(DAMAGED)
-        try:
-            with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                file.writelines(damaged)
-        except OSError as problem:
-            return f"{what}, nor be kept: {problem}"
-        self.kept = path.name
-        return f"{what} and are lost; they are kept in {path}"
 
     def done(self, used: int) -> None:
         """Go on after these bytes; a spool that has been read to its end is removed."""

@@ -16,14 +16,15 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed
-from ringtrue.log.figures import ENDING, LOST, SPOOL, Counts, Recovered, Tally, of_the_dead, read, sweep
+from ringtrue.log.figures import ENDING, LOST, SPOOL, Counts, Losses, Recovered, Tally, of_the_dead, read, sweep
 from ringtrue.log.linking import link_named
 from ringtrue.log.rows import Row, Spool, storable, without_deleted_users, write_apart
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, timestamp
@@ -38,7 +39,6 @@ PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
 """Seconds before the database is tried again, the last for ever after."""
 AT_EXIT = 5.0
 """Seconds that the end of the program may wait for the last batch."""
-LONGEST_EXAMPLE = 200
 DATABASE = "refused by the database"
 AWAY = (SearchFailed, OSError, MemoryError)
 """What is the database's fault and not a row's."""
@@ -76,8 +76,6 @@ class Writer:
         )  # fmt: skip
         self.problem: str | None = None
         """What last went wrong, though it may have passed; None if nothing did."""
-        self.examples: dict[str, str] = {}
-        """The first refused event of each reason: its id or tool, and what was wrong, as it may be shown."""
         self._tally = Tally(None)
         self._begin()
         _ALL.add(self)
@@ -116,25 +114,12 @@ class Writer:
         said = type(problem).__name__
         with contextlib.suppress(Exception):  # not every error can be printed
             said = str(problem)
-        self.problem = f"{name}: {said}" if name else said
-        self._refuse(reason, problem, name)
+        self._refuse(reason, f"{name}: {said}" if name else said)
 
-    def _refuse(self, reason: str, problem: str | Exception, name: str, count: int = 1) -> None:
+    def _refuse(self, reason: str, problem: str, count: int = 1) -> None:
+        self.problem = problem
         with self._lock:  # callers and the thread count here
             self._tally.add(reason, count)
-        self._exemplify(reason, problem, name)
-
-    def _exemplify(self, reason: str, problem: str | Exception, name: str) -> None:
-        """Keep the first case of a reason. Others' messages may quote what was to be kept out: of those the type is kept."""
-        if reason in self.examples:
-            return
-        said = kind = type(problem).__name__
-        if isinstance(problem, str):
-            said = problem
-        elif isinstance(problem, RingtrueError):
-            with contextlib.suppress(Exception):  # what cannot be redacted is not shown
-                said = self.redactor.failure(str(problem), kind)
-        self.examples[reason] = (f"{name}: {said}" if name else said)[:LONGEST_EXAMPLE]
 
     def _prepare(self) -> None:
         """Make the files of this process with its first event: a child that logs nothing needs none."""
@@ -182,7 +167,7 @@ class Writer:
             self._abandoned = True
         rows = [*self._held, *self._clean(self._queue.remaining())] if self.counts.waiting > 0 else []
         left = bool(rows) and (self._spool is None or not self._put_aside(self._spool, rows))
-        told = not any(self.counts.untold.values())
+        told = not self.counts.untold.total
         self._tally.close(remove=told and not left and not self._spool and not hangs)
         if self._store is not None and self._store is not self._given and not hangs:
             with contextlib.suppress(Exception):
@@ -200,8 +185,8 @@ class Writer:
             return False
         self._tally.add("spooled", len(rows) - len(refused))
         if refused:
-            self.problem = "an event holds what cannot be written to the spool, and was refused"
-            self._refuse("not spoolable", "it holds what cannot be written to the spool", _name(refused[0]), len(refused))
+            said = f"{_name(refused[0])}: the event holds what cannot be written to the spool, and was refused"
+            self._refuse("not spoolable", said, len(refused))
         return True
 
     # ── the thread's side ────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,8 +233,7 @@ class Writer:
                 cleaned.append(storable(row))
             except Exception as problem:
                 # Its message may quote what was to be kept out.
-                self.problem = f"an event could not be made into a row that may be stored: {type(problem).__name__}"
-                self._refuse(reason, problem, _name(event))
+                self._refuse(reason, f"{_name(event)}: the event is {reason}: {type(problem).__name__}")
         return cleaned
 
     def _may_try(self) -> bool:
@@ -303,8 +287,7 @@ class Writer:
                 except Exception:
                     raise problem from None
                 proven = True
-            self.problem = f"the database refuses an event: {type(problem).__name__}"
-            self._exemplify(DATABASE, problem, _name(row))
+            self.problem = f"{_name(row)}: the database refuses the event: {type(problem).__name__}"
             settled([row], DATABASE)
 
         for kind in (LoggedQuery, FeedbackEvent):
@@ -329,9 +312,8 @@ class Writer:
                 with self._lock:
                     for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
                         self._tally.add(name, count)
-                if found["damaged"] or found["forgotten"]:
-                    self._audit(self._run, self.project, {"lost": found["damaged"], **_not_replayed(found, self._spool)})
-                    self._tally.tell({"lost": found["damaged"]})
+                if found["forgotten"]:
+                    self._audit(self._run, self.project, Losses(), forgotten=found["forgotten"])
             self._report()
             if not self._looked_after and self._folder is not None:
                 for path in sorted(self._folder.glob(f"*{ENDING}")):
@@ -349,32 +331,30 @@ class Writer:
         found: Counter[str] = Counter()
         self._store_rows(rows, lambda part, what: found.update({what: len(part)}))
         if peeked.damaged:
-            self.problem = spool.put_by(peeked.damaged)
+            self.problem = f"{peeked.damaged} lines of the spool {spool.path.name} cannot be read and are lost"
         spool.done(peeked.used)
         return Counter(
             replayed=found["written"],
             refused=found[DATABASE],
-            damaged=len(peeked.damaged),
+            damaged=peeked.damaged,
             forgotten=len(peeked.rows) - len(rows),
         )
 
     def _report(self) -> None:
         """Tell the audit trail of events that this process lost, dropped or refused since it last did."""
-        with self._lock:  # a caller counts a refused event and its reason there
-            counts = self.counts
-        reasons, untold = counts.untold_reasons, counts.untold
-        if any(untold.values()):
-            examples = {reason: self.examples[reason] for reason in reasons if reason in self.examples}
-            why = {"reasons": reasons, "examples": examples} if reasons else {}
-            self._audit(self._run, self.project, {**untold, **why})
-            self._tally.tell({"lost": untold["lost"], "dropped": untold["dropped"], **reasons})
+        counts = self.counts
+        if counts.untold.total:
+            self._audit(self._run, self.project, counts.untold)
+            self._tally.tell(counts.losses)
 
     @property
     def _run(self) -> str:
         """How the audit trail names this log."""
         return f"process {os.getpid()}" if self._tally.path is None else self._tally.path.stem
 
-    def _audit(self, run: str, project: str, detail: Mapping[str, Any]) -> None:
+    def _audit(self, run: str, project: str, missing: Losses, *, forgotten: int = 0, settled: bool = False) -> None:
+        facts = {"forgotten": forgotten, "settled": settled}
+        detail = asdict(missing) | {name: value for name, value in facts.items() if value}
         self._opened().add_audit(AuditEntry(timestamp(datetime.now(UTC)), "query log", LOST, run, detail, project))
 
     def _look_after(self, path: Path) -> None:
@@ -394,26 +374,17 @@ class Writer:
             while spool:
                 total += self._replay(spool, cut=cut)
             spool.done(0)
-            missing = Counter(counts.untold) + Counter(lost=lost + total["damaged"], refused=total["refused"])
-            reasons = Counter(counts.untold_reasons) + Counter({DATABASE: total["refused"]})
-            why = {"reasons": dict(reasons)} if reasons else {}
-            told = any(entry.detail.get("settled") for entry in self._opened().audit(project=project, subject=path.stem))
-            if (missing or total["forgotten"]) and not told:
-                # One that was killed while it settled this may have told already.
-                every = {name: missing[name] for name in ("lost", "dropped", "refused")}
-                self._audit(path.stem, project, {**every, **_not_replayed(total, spool), **why, "settled": True})
-            self.recovered += (
-                Recovered(
-                    run=path.stem,
-                    accepted=counts.accepted,
-                    replayed=total["replayed"],
-                    lost=lost + counts.lost + total["damaged"],
-                    dropped=counts.dropped,
-                    refused=counts.refused + total["refused"],
-                    project=project,
-                    forgotten=counts.forgotten + total["forgotten"],
-                ),
+            final = replace(
+                counts,
+                lost=counts.lost + lost + total["damaged"],
+                forgotten=counts.forgotten + total["forgotten"],
+                reasons=Counter(counts.reasons) + Counter({DATABASE: total["refused"]}),
             )
+            told = any(entry.detail.get("settled") for entry in self._opened().audit(project=project, subject=path.stem))
+            if (final.untold.total or total["forgotten"]) and not told:
+                # One that was killed while it settled this may have told already.
+                self._audit(path.stem, project, final.untold, forgotten=total["forgotten"], settled=True)
+            self.recovered += (Recovered(path.stem, project, total["replayed"], final),)
             path.unlink(missing_ok=True)
 
     def _arrived(self, batch: dict[str, Any]) -> int:
@@ -441,12 +412,6 @@ def _name(event: object) -> str:
     except Exception:  # it is made of the text, which may be none
         return ""
     return found if isinstance(found, str) else ""
-
-
-def _not_replayed(found: Counter[str], spool: Spool) -> dict[str, Any]:
-    """Return what the audit trail says of spooled events that did not come back; those forgotten on purpose are not missing."""
-    facts: dict[str, Any] = {"forgotten": found["forgotten"]} if found["forgotten"] else {}
-    return {**facts, "damaged": found["damaged"], "kept_in": spool.kept} if found["damaged"] else facts
 
 
 _ALL: weakref.WeakSet[Writer] = weakref.WeakSet()

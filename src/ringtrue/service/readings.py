@@ -241,7 +241,7 @@ class LogCounts:
         folder = log_folder(store)
         writing = [counts for group in living(folder, project=project) for counts in group] if folder is not None else []
         for why in ("lost", "dropped", "refused"):
-            untold = sum(counts.untold[why] for counts in writing)
+            untold = sum(getattr(counts.untold, why) for counts in writing)
             count = max(self._gone.get((project, why), 0), getattr(told, why) + untold)
             self._gone[project, why] = count
             yield Reading("ringtrue_log_dropped_total", float(count), {"why": why})

@@ -50,7 +50,7 @@ def test_what_lies_in_the_spool_when_a_user_is_deleted_never_arrives(tmp_path: P
             until = time.monotonic() + 30
             while not log.recovered and time.monotonic() < until:
                 time.sleep(0.02)
-            assert [(one.replayed, one.forgotten) for one in log.recovered] == [(1, 2)]
+            assert [(one.replayed, one.counts.forgotten) for one in log.recovered] == [(1, 2)]
         assert [row.query_id for row in store.queries()] == ["eq_2", "eq_3"]
         assert store.feedback() == []
 

@@ -20,7 +20,7 @@ import pytest
 from ringtrue.errors import InputError, Unreachable
 from ringtrue.log import QueryLog, Redactor, living, losses, query_name
 from ringtrue.log.capture import search_weight, weight
-from ringtrue.log.figures import SIZE, Tally
+from ringtrue.log.figures import SIZE, Losses, Tally
 from ringtrue.log.rows import Spool
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, Store
 
@@ -278,7 +278,7 @@ def test_a_spooled_row_that_the_database_refuses_does_not_hold_up_those_behind_i
         log.record(row(99))
         assert log.flush(10)
         _until(lambda: bool(log.recovered))
-        assert [(one.replayed, one.refused, one.lost) for one in log.recovered] == [(24, 1, 0)]
+        assert [(one.replayed, one.counts.refused, one.counts.lost) for one in log.recovered] == [(24, 1, 0)]
     else:
         store.problem = None
         _until(lambda: len(store.rows) == 24)
@@ -300,7 +300,7 @@ def _damage(spool: Path) -> None:
 
 
 @pytest.mark.parametrize("next_start", [False, True])
-def test_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path: Path, next_start: bool) -> None:
+def test_damaged_lines_of_a_spool_are_counted_as_lost(tmp_path: Path, next_start: bool) -> None:
     store = Memory()
     store.problem = Unreachable("gone")
     log = opened(store, folder=tmp_path)
@@ -316,21 +316,18 @@ def test_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path: P
         store.problem = None
         log.record(row(9))
         _until(lambda: bool(log.recovered))
-        assert [(one.replayed, one.lost) for one in log.recovered] == [(3, 2)]
+        assert [(one.replayed, one.counts.lost) for one in log.recovered] == [(3, 2)]
     else:
         log._spool = Spool(spool, limit=10**6)  # the file has another size now
         store.problem = None
         _until(lambda: log.counts.lost == 2)
         assert log.counts.waiting == 0
     log.close()
-    [kept] = tmp_path.iterdir()
-    assert kept.name == spool.with_suffix(".damaged").name
-    assert len(kept.read_text(encoding="utf-8").splitlines()) == 2
-    assert "cannot be read" in (log.problem or "")
-    assert kept.name in (log.problem or "")
+    assert list(tmp_path.iterdir()) == []
+    assert "2 lines of the spool" in (log.problem or "")
     assert {"eq_000000", "eq_000001", "eq_000004"} <= set(store.rows)
     [entry] = store.trail
-    assert (entry.detail["lost"], entry.detail["damaged"], entry.detail["kept_in"]) == (2, 2, kept.name)
+    assert entry.detail["lost"] == 2
 
 
 def test_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -> None:
@@ -343,7 +340,7 @@ def test_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -
     with opened(store, project="beta", folder=tmp_path) as log:
         log.record(row(1, project="beta"))
         _until(lambda: bool(log.recovered))
-        assert [(one.project, one.lost) for one in log.recovered] == [("alpha", 7)]
+        assert [(one.project, one.counts.lost) for one in log.recovered] == [("alpha", 7)]
     assert [(entry.project, entry.detail["lost"]) for entry in store.trail] == [("alpha", 7)]
 
 
@@ -370,7 +367,7 @@ def test_a_user_who_was_deleted_meanwhile_does_not_come_back_from_the_spool(tmp_
     log.record(row(9))
     if next_start:
         _until(lambda: bool(log.recovered))
-        assert [(one.replayed, one.forgotten, one.lost) for one in log.recovered] == [(3, 2, 0)]
+        assert [(one.replayed, one.counts.forgotten, one.counts.lost) for one in log.recovered] == [(3, 2, 0)]
     else:
         _until(lambda: log.counts.forgotten == 2)
         assert (log.counts.lost, log.counts.waiting) == (0, 0)
@@ -422,13 +419,13 @@ def test_an_event_that_names_no_project_is_of_the_logs_and_one_that_names_anothe
     assert log.flush(10)
     assert {name: one.project for name, one in store.rows.items()} == {"ef_1": "shop", "ef_2": "shop", "eq_000001": "shop"}
     assert log.counts.reasons == {"another project": 2}
-    assert log.examples == {"another project": "ef_3: it is of 'bank', the log of 'shop'"}
+    assert log.problem == "eq_000002: it is of 'bank', the log of 'shop'"
     log.close()
     [entry] = store.trail
     assert (entry.project, entry.detail["refused"], entry.detail["reasons"]) == ("shop", 2, {"another project": 2})
 
 
-def test_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_redacted() -> None:
+def test_refused_events_are_counted_by_reason() -> None:
     store = Memory()
     log = opened(store)
     log.record(row(1, total_latency_ms=-5.0))
@@ -437,21 +434,17 @@ def test_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_red
     log.record(row(3))
     with log.query("pool", tool="shop"):
         pass
-    with log.query("pool", tool="shop", results=lambda found: found["hits of ada@example.org"]) as q:
+    assert log.problem == "shop: the search ended without answer(hits)"
+    with log.query("pool", tool="shop", results=lambda found: found["hits"]) as q:
         q.answer({})
     assert log.flush(10)
+    assert log.problem == "eq_x: the database refuses the event: InputError"
     wanted = {"no answer": 1, "unreadable answer": 1, "not storable": 2, "refused by the database": 1}
     assert log.counts.reasons == wanted
-    assert log.examples["no answer"] == "shop: the search ended without answer(hits)"
-    assert log.examples["unreadable answer"] == "shop: KeyError"  # others' messages may quote anything
-    assert log.examples["not storable"].startswith("eq_000001: ")
-    assert "-5.0" in log.examples["not storable"]
-    assert log.examples["refused by the database"] == "eq_x: a row breaks a rule of its table"
     assert log.close()
     told: Counter[str] = Counter()
     for entry in store.trail:
         told.update(entry.detail["reasons"])
-        assert set(entry.detail["examples"]) == set(entry.detail["reasons"])
     assert told == wanted
     assert sum(entry.detail["refused"] for entry in store.trail) == 5
 
@@ -461,7 +454,7 @@ def test_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
     killed.add("accepted", 3)
     killed.add("no answer", 2)
     killed.add("no record")
-    killed.tell({"no answer": 1})
+    killed.tell(Losses(reasons={"no answer": 1}))
     killed.close()  # as the end of its process would
     store = Memory()
     with opened(store, folder=tmp_path) as log:
@@ -469,19 +462,6 @@ def test_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
         _until(lambda: bool(log.recovered))
     [entry] = store.trail
     assert (entry.detail["refused"], entry.detail["reasons"]) == (2, {"no answer": 1, "no record": 1})
-
-
-def test_an_example_that_cannot_be_redacted_is_its_type() -> None:
-    def broken(text: str) -> str:
-        raise RuntimeError(f"cannot read {text}")
-
-    log = opened(Memory(), redact=broken)
-    log.record(row(1))
-    assert log.flush(10)
-    with log.query("pool", tool="shop") as q:
-        q.answer("pool for ada")
-    assert log.examples == {"not redacted": "eq_000001: RuntimeError", "unreadable answer": "shop: InputError"}
-    log.close()
 
 
 def test_what_cannot_be_redacted_is_refused_not_stored() -> None:
@@ -493,9 +473,8 @@ def test_what_cannot_be_redacted_is_refused_not_stored() -> None:
     log.record(row())
     assert log.flush(10)
     assert store.rows == {}
-    assert log.counts.refused == 1
-    assert log.problem
-    assert "pool" not in log.problem
+    assert log.counts.reasons == {"not redacted": 1}
+    assert log.problem == "eq_000000: the event is not redacted: RuntimeError"
     log.close()
 
 
@@ -542,7 +521,7 @@ def test_a_spool_of_a_closed_log_is_brought_in_by_the_next(tmp_path: Path) -> No
         log.record(row(2))
         assert log.flush(10)
         _until(lambda: bool(log.recovered))
-        assert [(one.replayed, one.lost) for one in log.recovered] == [(1, 0)]
+        assert [(one.replayed, one.counts.lost) for one in log.recovered] == [(1, 0)]
     assert set(store.rows) == {"eq_000001", "eq_000002"}
     assert store.trail == []
 
@@ -594,7 +573,7 @@ def test_a_spool_gives_back_whole_batches_only(tmp_path: Path) -> None:
     again = Spool(spool.path, limit=10_000)
     assert again.peek(10).damaged  # unless somebody knows that the batch was never acknowledged
     found = again.peek(10, cut=True)
-    assert (found.rows, found.damaged) == ([row(1), row(2)], [])
+    assert (found.rows, found.damaged) == ([row(1), row(2)], 0)
     again.done(found.used)
     assert not again
     assert not spool.path.exists()
@@ -614,7 +593,7 @@ def test_the_empty_spool_of_a_killed_process_is_removed_and_its_events_are_count
     with opened(store, folder=tmp_path) as log:
         log.record(row(1))
         _until(lambda: bool(log.recovered))
-        assert [(one.replayed, one.lost) for one in log.recovered] == [(0, 5)]
+        assert [(one.replayed, one.counts.lost) for one in log.recovered] == [(0, 5)]
     assert list(tmp_path.iterdir()) == []
     assert [entry.detail["lost"] for entry in store.trail] == [5]
 
