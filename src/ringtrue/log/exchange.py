@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats import ListedQuery, Place, is_query_list, open_duckdb, queries_in, read_jsonl, read_query_list, write_rows
-from ringtrue.log.capture import imported_id
-from ringtrue.log.importers import ACTIONS, is_spans, is_ubi, queries_in_spans, rows_in_ubi
+from ringtrue.log.capture import imported_id, iso
+from ringtrue.log.importers import ACTIONS, is_spans, is_ubi, queries_in_spans, rows_in_ubi, time_of
 from ringtrue.log.linking import PAGE
 from ringtrue.log.redact import Redactor
 from ringtrue.log.rows import Row, data_of, line_of, row_of
@@ -123,24 +123,12 @@ def _searches(
     whole = hashlib.sha256(repr([(one.text, one.count) for one in untimed]).encode("utf-8", "surrogatepass")).hexdigest()
     seen: Counter[tuple[str, str | None]] = Counter()
     for one in listed:
-        try:
-            asked = at if one.time is None else _moment(one.time)
-        except (InputError, OverflowError, OSError, ValueError):
-            raise one.place.at("time").error(f"it is {one.time!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None
-        micros = 0 if one.time is None else round(datetime.fromisoformat(asked).timestamp() * 1_000_000)
+        micros = 0 if one.time is None else time_of({"time": one.time}, ("time",), one.place)
+        asked = at if one.time is None else iso(micros)
         for _ in range(one.count):
             seen[one.text, one.time] += 1
             parts = (project, one.text, whole if one.time is None else asked, str(seen[one.text, one.time]))
             yield LoggedQuery(imported_id("eq_", micros, *parts), one.text, QUERY_LIST, asked, project=project)
-
-
-def _moment(text: str) -> str:
-    """Return an ISO 8601 time, or one in seconds or milliseconds since 1970, as the store keeps it."""
-    try:
-        return timestamp(text)  # first, because 20260301 is a day
-    except InputError:
-        since = float(text)
-    return timestamp(datetime.fromtimestamp(since / 1000 if since >= 1e11 else since, UTC))
 
 
 def _kind(first: Sequence[tuple[Place, Mapping[str, Any]]]) -> Source:

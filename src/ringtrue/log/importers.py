@@ -12,11 +12,12 @@ feedback is a table; the others are counted and passed over.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ringtrue.answers import EventType, shown
@@ -26,10 +27,42 @@ from ringtrue.log.capture import imported_id, iso, quality_proxy
 from ringtrue.log.rows import LARGEST, is_number
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, timestamp
 
-_DOCUMENT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(id|score|metadata)$")
+_DOCUMENT = re.compile(r"(?:gen_ai\.)?retrieval\.documents\.(\d+)\.(?:document\.)?(id|score)")
+"""A document's id or score, as OpenInference and the GenAI conventions name it."""
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds since 1970."""
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
+_ISO = "write a time like 2026-03-01T12:00:00Z"
+
+
+def micros_of(value: Any) -> int:
+    """Return a time in microseconds since 1970, from ISO 8601 or from seconds, milli-, micro- or nanoseconds since then.
+
+    Raises InputError, ValueError, TypeError or OverflowError for anything else.
+
+    >>> micros_of("2026-01-04T12:00:00Z") == micros_of(1_767_528_000) == micros_of("1767528000000000000")
+    True
+    """
+    text = str(value)
+    if isinstance(value, str) and not (text.isdigit() and len(text) > 8):  # 20260301 is a day
+        with contextlib.suppress(InputError):
+            return round(datetime.fromisoformat(timestamp(text)).timestamp() * 1_000_000)
+    number = int(text) if text.isdigit() else float(text)
+    if number < 1e14:
+        number *= 1000 if number >= 1e11 else 1_000_000
+    micros = number // 1000 if number >= 1e17 else round(number)
+    if not FIRST <= micros <= LAST:
+        raise ValueError(text)
+    return int(micros)
+
+
+def time_of(record: Mapping[str, Any], names: Sequence[str], place: Place, cure: str = _ISO) -> int:
+    """Return the time that the first of these fields holds, as ``micros_of`` does; raises InputError naming place and field."""
+    name = next((name for name in names if record.get(name) is not None), names[-1])
+    try:
+        return micros_of(record.get(name))
+    except (InputError, ValueError, TypeError, OverflowError):
+        raise place.at(name).error(f"it is {shown(record.get(name))}", cure) from None
 
 
 def is_spans(record: Mapping[str, Any]) -> bool:
@@ -127,11 +160,13 @@ def _span_query(
     trace, name = (_text(ids.get(snake, ids.get(camel))) for snake, camel in (("trace_id", "traceId"), ("span_id", "spanId")))
     if not trace or not name:
         raise place.at("spanId" if trace else "traceId").error("it is missing", "export spans with their trace and span ids")
-    start = _micros(span, ("startTimeUnixNano", "start_time"), place)
-    end = _micros(span, ("endTimeUnixNano", "end_time"), place)
+    nanos = "write nanoseconds since 1970"
+    start = time_of(span, ("startTimeUnixNano", "start_time"), place, _ISO if "start_time" in span else nanos)
+    ends = ("endTimeUnixNano", "end_time")
+    end = time_of(span, ends, place, _ISO if "end_time" in span else nanos)
     if end < start:
-        told = place.at("end_time" if span.get("endTimeUnixNano") is None else "endTimeUnixNano")
-        raise told.error("the span ends before it starts", "mend the times, or leave the span out")
+        where = place.at(ends[span.get(ends[0]) is None])
+        raise where.error("the span ends before it starts", "mend the times, or leave the span out")
     text = _text(attributes.get("gen_ai.retrieval.query.text", attributes.get("input.value")))
     if text is None:
         raise place.at("attributes").at("input.value").error("the retriever span has no query", "record the query's text there")
@@ -169,18 +204,12 @@ def _documents(attributes: Mapping[str, Any], place: Place) -> list[tuple[str, f
     listed = attributes.get("gen_ai.retrieval.documents")
     if isinstance(listed, str):
         try:
-            listed = json.loads(listed)
+            attributes = _attributes({"retrieval": {"documents": json.loads(listed)}}, place)
         except ValueError:
-            raise place.at("gen_ai.retrieval.documents").error("it is not JSON", "write a list of {id, score}") from None
-        attributes = _attributes({"retrieval": {"documents": [{"document": item} for item in listed]}}, place)
-    elif any(name.startswith("gen_ai.retrieval.documents.") for name in attributes):
-        attributes = {
-            re.sub(r"^gen_ai\.(retrieval\.documents\.\d+)\.", r"\1.document.", name): value
-            for name, value in attributes.items()
-        }
+            raise place.at("gen_ai.retrieval.documents").error("it is no JSON", "write a list of {id, score}") from None
     found: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
-        if match := _DOCUMENT.match(name):
+        if match := _DOCUMENT.fullmatch(name):
             found.setdefault(int(match[1]), {})[match[2]] = value
     documents = []
     for number in sorted(found):
@@ -198,23 +227,6 @@ def _documents(attributes: Mapping[str, Any], place: Place) -> list[tuple[str, f
 
 def _text(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
-
-
-def _micros(span: Mapping[str, Any], names: tuple[str, str], place: Place) -> int:
-    """Return a time in microseconds since 1970, from nanoseconds or from ISO 8601."""
-    nanos, text = (span.get(name) for name in names)
-    if nanos is not None:
-        try:
-            micros = int(nanos) // 1000
-        except (TypeError, ValueError, OverflowError):
-            raise place.at(names[0]).error(f"it is {nanos!r:.40}", "write nanoseconds since 1970") from None
-        if not FIRST <= micros <= LAST:
-            raise place.at(names[0]).error(f"it is {shown(nanos)}, beyond the calendar", "write nanoseconds since 1970")
-        return micros
-    try:
-        return round(datetime.fromisoformat(timestamp(text or "")).timestamp() * 1_000_000)
-    except (InputError, OverflowError, ValueError):
-        raise place.at(names[1]).error(f"it is {text!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None
 
 
 ACTIONS: Mapping[str, EventType] = {
@@ -245,9 +257,7 @@ def rows_in_ubi(
     The same lines always give the same ids. Raises InputError with line and field.
     """
     for place, record in rows:
-        inner = record.get("_source", record)
-        if not isinstance(inner, Mapping):
-            raise place.at("_source").error(f"it is {inner!r:.40}", "write the document as an object")
+        inner = _object(record, "_source", place) or record
         if "action_name" not in inner:
             yield _ubi_query(place, inner, project)
             continue
@@ -262,15 +272,14 @@ def _ubi_query(place: Place, record: Mapping[str, Any], project: str) -> LoggedQ
     hits = record.get("query_response_hit_ids") or []
     if not isinstance(hits, list) or not all(isinstance(item, str | int) for item in hits):
         raise place.at("query_response_hit_ids").error(f"it is {hits!r:.60}", "write a list of ids")
-    attributes = record.get("query_attributes")
-    attributes = attributes if isinstance(attributes, Mapping) else {}
+    attributes = _object(record, "query_attributes", place)
     return LoggedQuery(
         query_id=_needed(record, "query_id", place),
         query=_needed(record, "user_query", place, blank=True),
         tool_name=_text(record.get("application")) or "ubi",
-        created_at=_time(record, place),
+        created_at=iso(time_of(record, ("timestamp",), place)),
         project=project,
-        session_id=_text(record.get("session_id", attributes.get("session_id"))) or _text(record.get("client_id")),
+        session_id=_session(record, attributes),
         user_id=_text(record.get("client_id")),
         result_ids=tuple(map(str, hits)),
     )
@@ -279,28 +288,22 @@ def _ubi_query(place: Place, record: Mapping[str, Any], project: str) -> LoggedQ
 def _ubi_event(
     place: Place, record: Mapping[str, Any], kind: EventType, action: str, project: str, known_id: str | None
 ) -> FeedbackEvent:
-    attributes = record.get("event_attributes") or {}
-    if not isinstance(attributes, Mapping):
-        raise place.at("event_attributes").error(f"it is {attributes!r:.60}", "write an object")
+    attributes = _object(record, "event_attributes", place)
     inside = place.at("event_attributes")
-    thing, position = attributes.get("object") or {}, attributes.get("position") or {}
-    for name, value in (("object", thing), ("position", position)):
-        if not isinstance(value, Mapping):
-            raise inside.at(name).error(f"it is {value!r:.60}", "write an object")
+    thing, position = (_object(attributes, name, inside) for name in ("object", "position"))
     ordinal = position.get("ordinal")
     if ordinal is not None and (isinstance(ordinal, bool) or not isinstance(ordinal, int) or not 1 <= ordinal <= LARGEST):
         raise inside.at("position").at("ordinal").error(f"it is {shown(ordinal)}", "write a rank, from 1")
-    session = _text(record.get("session_id", attributes.get("session_id"))) or _text(record.get("client_id"))
+    session = _session(record, attributes)
     if session is None:
         raise place.at("client_id").error("the event has neither a session nor a client", "record client_id")
-    at = _time(record, place)
+    micros = time_of(record, ("timestamp",), place)
     said = known_id or json.dumps(record, sort_keys=True, ensure_ascii=True, default=str)
-    micros = round(datetime.fromisoformat(at).timestamp() * 1_000_000)
     return FeedbackEvent(
         event_id=imported_id("ef_", micros, project, said),
         event_type=kind,
         session_id=session,
-        created_at=at,
+        created_at=iso(micros),
         project=project,
         query_id=_text(record.get("query_id")),
         item_id=_text(thing.get("object_id")),
@@ -326,19 +329,20 @@ def _time_spent(attributes: Mapping[str, Any], kind: EventType, place: Place) ->
     return {}
 
 
+def _object(record: Mapping[str, Any], name: str, place: Place) -> Mapping[str, Any]:
+    """Return a field that holds an object, an empty one if it is missing."""
+    value = record.get(name) or {}
+    if not isinstance(value, Mapping):
+        raise place.at(name).error(f"it is {value!r:.60}", "write an object")
+    return value
+
+
+def _session(record: Mapping[str, Any], attributes: Mapping[str, Any]) -> str | None:
+    return _text(record.get("session_id", attributes.get("session_id"))) or _text(record.get("client_id"))
+
+
 def _needed(record: Mapping[str, Any], name: str, place: Place, *, blank: bool = False) -> str:
     value = record.get(name)
     if not isinstance(value, str) or not (value or blank):
         raise place.at(name).error("it is missing" if value is None else f"it is {value!r:.40}", "write a text")
     return value
-
-
-def _time(record: Mapping[str, Any], place: Place) -> str:
-    """Return when it happened, from ISO 8601 or from milliseconds since 1970."""
-    value = record.get("timestamp")
-    try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return timestamp(datetime.fromtimestamp(value / 1000, UTC))
-        return timestamp(str(value or ""))
-    except (InputError, OverflowError, OSError, ValueError):
-        raise place.at("timestamp").error(f"it is {value!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None
