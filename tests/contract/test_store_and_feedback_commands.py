@@ -109,11 +109,11 @@ class TestForget:
 
 class TestCopies:
     def test_a_backup_replaces_nothing_unasked(self, ringtrue, place, log) -> None:
-        (place / "b.jsonl.gz").write_text("mine")
-        refused = ringtrue("store", "backup", "b.jsonl.gz")
+        (place / "b.sqlite").write_text("mine")
+        refused = ringtrue("store", "backup", "b.sqlite")
         assert (refused.code, "--overwrite" in refused.err) == (2, True)
-        assert (place / "b.jsonl.gz").read_text() == "mine"
-        assert ringtrue("store", "backup", "b.jsonl.gz", "--overwrite").code == 0
+        assert (place / "b.sqlite").read_text() == "mine"
+        assert ringtrue("store", "backup", "b.sqlite", "--overwrite").code == 0
         itself = ringtrue("store", "backup", ".ringtrue/store.sqlite", "--overwrite")
         assert (itself.code, "is the store itself" in itself.err) == (2, True)
 

@@ -7,11 +7,11 @@ nobody has.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from rest_on_both import ok
 from rest_service import serving
 from ringtrue.answers import Scope
 from ringtrue.store import HistoryPoint, Store, StoredJob
+from ringtrue.store.tables import TABLES
 from service_routes import FILES, OPEN, PAGES, REST, Ask, Book, Entry, addresses
 from stores import kind as kind
 from stores import url as url
@@ -200,24 +201,23 @@ def difference(one: str, other: str) -> tuple[str, str]:
 @contextmanager
 def unchanged(two: Two, folder: Path) -> Iterator[None]:
     """B's rows are the same afterwards, in every table but the one in which the service keeps its own figures."""
-    before = dump(two.store, folder / "before.jsonl.gz")
+    before = dump(two.store, folder / "before.sqlite")
     assert len(before) > 30
     assert len({table for table, _ in before}) >= 18, sorted({table for table, _ in before})
     yield
-    assert dump(two.store, folder / "after.jsonl.gz") == before
+    assert dump(two.store, folder / "after.sqlite") == before
 
 
 def dump(store: Store, file: Path) -> list[tuple[str, str]]:
     """Return every row of B in the store: table and content."""
-    store.backup(file, now=NOW)
-    rows, table, place = [], "", None
-    for line in gzip.decompress(file.read_bytes()).decode().splitlines():
-        value = json.loads(line)
-        if isinstance(value, dict) and "columns" in value:
-            table, columns = value["table"], value["columns"]
-            place = columns.index("project") if "project" in columns else None
-        elif table != "history" and isinstance(value, list) and place is not None and value[place] == "b":
-            rows.append((table, line))
+    store.backup(file)
+    rows = []
+    with closing(sqlite3.connect(file)) as connection:
+        connection.row_factory = sqlite3.Row
+        for table in TABLES:
+            if table.name != "history" and "project" in table.c:
+                found = connection.execute(f"SELECT * FROM {table.name} WHERE project = 'b'")
+                rows += [(table.name, repr({**row, "id": None})) for row in map(dict, found)]
     return sorted(rows)
 
 

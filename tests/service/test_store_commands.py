@@ -55,17 +55,16 @@ def test_a_command_that_reads_makes_no_store(tmp_path: Path, ringtrue: Run, monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["store.jsonl.gz", "store.sqlite"])
-def test_backup_and_restore(home: Path, ringtrue: Run, name: str) -> None:
-    done = ringtrue("store", "backup", f"safe/{name}", "--json")
+def test_backup_and_restore(home: Path, ringtrue: Run) -> None:
+    done = ringtrue("store", "backup", "safe/store.sqlite", "--json")
     assert done.json["rows"]["eval_queries"] == 2
     with Store.open() as store:
         before = contents(store)
         store.delete_user("u1", project="default")
         assert contents(store) != before
-    refused = ringtrue("store", "restore", f"safe/{name}")
+    refused = ringtrue("store", "restore", "safe/store.sqlite")
     assert (refused.code, "--replace" in refused.err) == (2, True)
-    restored = ringtrue("store", "restore", f"safe/{name}", "--replace")
+    restored = ringtrue("store", "restore", "safe/store.sqlite", "--replace")
     assert restored.code == 0
     assert "restored" in restored.out
     with Store.open() as store:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 
 from postgres_server import binaries, running
 from ringtrue.store import Store
 from ringtrue.store.schema import HEAD
-from store_contents import NOON, fill
+from store_contents import fill
 
 HERE = Path(__file__).parent
 
@@ -26,9 +24,7 @@ def main() -> None:
     working = HERE / "working.sqlite"
     with Store.open(working) as store:
         fill(store)
-        store.backup(HERE / f"{HEAD}.jsonl.gz", now=NOON)
-    with closing(sqlite3.connect(working)) as connection:
-        connection.execute("VACUUM INTO ?", [str(HERE / f"{HEAD}.sqlite")])
+        store.backup(HERE / f"{HEAD}.sqlite")
     for file in HERE.glob("working.sqlite*"):
         file.unlink()
     with running(programs) as server:

@@ -71,11 +71,16 @@ def test_the_role_of_an_old_key_becomes_its_scope(tmp_path: Path) -> None:
         assert (key.scopes, key.last_used_at, key.allows("read"), key.allows("write")) == (("read",), None, True, False)
 
 
-def test_a_portable_backup_of_the_present_schema_is_restored(fresh: Callable[[str], str]) -> None:
+@pytest.mark.parametrize("version", RELEASED)
+def test_a_backup_of_each_released_schema_is_upgraded_and_restored(
+    version: str, fresh: Callable[[str], str], tmp_path: Path
+) -> None:
+    old = shutil.copy(HERE / f"{version}.sqlite", tmp_path / "old.sqlite")
+    Store.upgrade(old)
     with Store.open(fresh("sqlite")) as store:
-        store.restore(HERE / f"{versions.HEAD}.jsonl.gz")
+        store.restore(old)
         found = contents(store)
-    assert {name: found[name] for name in EXPECTED} == EXPECTED
+    assert found["queries"] == EXPECTED["queries"]
 
 
 def test_the_present_schema_is_among_those_kept() -> None:

@@ -47,17 +47,17 @@ def upgrade(store: StoreUrl = None, json: Json = False) -> None:
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write: NAME.jsonl.gz.")],
+    file: Annotated[Path, typer.Argument(help="The file to write, such as safe/store.sqlite.")],
     store: StoreUrl = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Back the store up while it is in use. The file restores on SQLite and on PostgreSQL.
+    """Back the store up while it is in use, as a SQLite file. It restores on SQLite and on PostgreSQL.
 
-    Example: ringtrue store backup backups/store.jsonl.gz
+    Example: ringtrue store backup backups/store.sqlite
     """
     with existing(store) as opened:
-        counts = opened.backup(file, now=utc_now().isoformat(), overwrite=overwrite)
+        counts = opened.backup(file, overwrite=overwrite)
     show.end_if_json(json, {"file": file, "rows": counts})
     _print_rows(counts)
     print(f"{show.counted(sum(counts.values()), 'row is', 'rows are')} in {file}")
@@ -72,7 +72,7 @@ def restore(
 ) -> None:
     """Take over a backup, all of it or nothing; the store must be empty unless --replace is given.
 
-    Example: ringtrue store restore backups/store.jsonl.gz --store postgresql://ringtrue@db/ringtrue
+    Example: ringtrue store restore backups/store.sqlite --store postgresql://ringtrue@db/ringtrue
     """
     lib.store.Store.check_backup(file)  # what is no backup must not leave an empty store behind
     with lib.store.Store.open(store) as opened:

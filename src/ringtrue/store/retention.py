@@ -38,7 +38,6 @@ def write_archive(file: Path, queries: Sequence[LoggedQuery]) -> None:
     Raises InputError if the file cannot be written, or does not read back as written.
     """
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, (structure(asdict(query)) for query in queries))
     except OSError as problem:
         raise InputError(f"{file}: the archive cannot be written: {problem.strerror}; nothing was deleted") from problem
@@ -54,32 +53,36 @@ def remove_archive(file: Path) -> None:
             path.unlink()
 
 
-def replace_file(file: Path, lines: Iterator[str]) -> None:
-    """Write lines to a compressed file that takes the place of another only when it is whole and on the disk."""
+@contextlib.contextmanager
+def new_file(file: Path) -> Iterator[Path]:
+    """Yield the name of a file to write, which takes the place of ``file`` only when it is whole and on the disk."""
     part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with open(part, "xb", opener=lambda path, flags: os.open(path, flags, PRIVATE)) as raw:
-            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
-                for line in lines:
-                    packed.write(line.encode() + b"\n")
-            raw.flush()
-            os.fsync(raw.fileno())
+        part.touch(PRIVATE, exist_ok=False)
+        yield part
+        _sync(part)
         part.replace(file)
-        sync_folder(file.parent)
+        if os.name == "posix":  # elsewhere folders cannot be opened, and the system does so itself
+            _sync(file.parent)
     finally:
-        part.unlink(missing_ok=True)
+        for path in file.parent.glob(f"{glob.escape(part.name)}*"):
+            path.unlink()
 
 
-def sync_folder(folder: Path) -> None:
-    """Bring a new name in a folder to the disk; where folders cannot be opened, the system does so itself."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # pragma: no cover  (Windows)
-        return
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def replace_file(file: Path, lines: Iterator[str]) -> None:
+    """Write lines to a compressed file that takes the place of another only when it is whole."""
+    with new_file(file) as part, gzip.GzipFile(part, "wb", compresslevel=6, mtime=0) as packed:
+        for line in lines:
+            packed.write(line.encode() + b"\n")
 
 
 def archived_queries(path: str | Path) -> Iterator[LoggedQuery]:

@@ -73,7 +73,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "archives": lambda store, _: store.archives(project=OTHERS),
     "audit": lambda store, _: store.audit(project=OTHERS),
     "backlog": lambda store, _: store.backlog(project=OTHERS),
-    "backup": lambda store, path: store.backup(path / "backup.jsonl.gz", now=NOON),
+    "backup": lambda store, path: store.backup(path / "backup.sqlite"),
     "baseline": lambda store, _: store.baseline(BASELINE.name, project=OTHERS),
     "baselines": lambda store, _: store.baselines(project=OTHERS),
     "claim_reply": lambda store, _: store.claim_reply(_theirs(REPLY)),
@@ -152,9 +152,9 @@ def _copied(store: Store, path: Path) -> None:
 
 
 def _backup(path: Path) -> Path:
-    file = path / "another.jsonl.gz"
+    file = path / "backup.sqlite"
     with Store.open(path / "another.sqlite") as another:
-        another.backup(file, now=NOON)
+        another.backup(file)
     return file
 
 

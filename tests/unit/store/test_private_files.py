@@ -70,8 +70,8 @@ def test_opening_a_store_again_does_not_release_the_locks_of_this_process(tmp_pa
 def test_backups_are_for_their_owner_alone(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store.sqlite") as store:
         store.add_queries([QUERY])
-        store.backup(tmp_path / "copy.jsonl.gz", now="2026-03-02T12:00:00Z")
-    assert mode(tmp_path / "copy.jsonl.gz") == "0o600"
+        store.backup(tmp_path / "copy.sqlite")
+    assert mode(tmp_path / "copy.sqlite") == "0o600"
 
 
 def test_archives_are_for_their_owner_alone(tmp_path: Path) -> None:
