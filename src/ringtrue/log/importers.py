@@ -206,7 +206,7 @@ def _documents(attributes: Mapping[str, Any], place: Place) -> list[tuple[str, f
         try:
             attributes = _attributes({"retrieval": {"documents": json.loads(listed)}}, place)
         except ValueError:
-            raise place.at("gen_ai.retrieval.documents").error("it is no JSON", "write a list of {id, score}") from None
+            raise place.at("gen_ai.retrieval.documents").error("it is not JSON", "write a list of {id, score}") from None
     found: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if match := _DOCUMENT.fullmatch(name):

@@ -154,7 +154,7 @@ class Peeked:
 
     rows: list[Row]
     damaged: int
-    """Lines among them that are no rows: cut by a disk, or of a version that knows more."""
+    """Lines among them that are not rows: cut by a disk, or of a version that knows more."""
     used: int
     """How many bytes all of it takes, for ``done``."""
 

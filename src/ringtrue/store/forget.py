@@ -229,7 +229,7 @@ class _Deletion:
         return {} if new == detail else {"detail": structure(new)}
 
     def _tells_of(self, text: str | bytes | None) -> bool:
-        """True if a job or a reply tells of the user; one that is no JSON does not."""
+        """True if a job or a reply tells of the user; one that is not JSON does not."""
         try:
             return self._tells(json.loads(text or "null"))
         except ValueError:

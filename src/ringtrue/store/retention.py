@@ -124,7 +124,7 @@ def _query(file: Path, line: str) -> LoggedQuery:
     try:
         return _READER.read(LoggedQuery, json.loads(line))
     except (ValueError, InputError) as problem:
-        raise InputError(f"{file}: {line[:60]!r} is no archived search; restore the file from a copy") from problem
+        raise InputError(f"{file}: {line[:60]!r} is not an archived search; restore the file from a copy") from problem
 
 
 _READER = RecordReader(lambda place, said, wanted: InputError(f"{place} {said}, not {wanted}"))

@@ -87,14 +87,14 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
 
     @staticmethod
     def check_backup(path: str | Path) -> Path:
-        """Return the file of a backup; raises MissingInput or InputError for what is no backup at all."""
+        """Return the file of a backup; raises MissingInput or InputError for what is not a backup at all."""
         file = Path(path)
         if not file.is_file():
             raise MissingInput(f"{file}: there is no backup here; name a file that ringtrue store backup has written")
         with file.open("rb") as opened:
             head = opened.read(32)
         if not head.startswith(b"SQLite"):
-            raise InputError(f"{file}: is no backup; name a file that ringtrue store backup has written")
+            raise InputError(f"{file}: is not a backup; name a file that ringtrue store backup has written")
         # SQLite itself reads a page that is cut off as if it ended with zeros.
         if file.stat().st_size < int.from_bytes(head[16:18]) * int.from_bytes(head[28:32]):
             raise InputError(f"{file}: is cut off; take another copy of the backup")
@@ -104,7 +104,7 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
         """Take over all rows of another store, all of them or nothing, and return the rows of each table.
 
         The source is seen as it was at the beginning. Every table is read again afterwards and compared. Raises InputError
-        where this store holds rows already and they are not to be replaced.
+        if this store holds rows already and they are not to be replaced.
         """
         if source.address == self.address:
             raise InputError(f"store {self.address} cannot be copied to itself; name another")
