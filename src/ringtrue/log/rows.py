@@ -258,6 +258,7 @@ Item = TypeVar("Item")
 
 
 def write_apart(
+    store: Store,
     items: Sequence[Item],
     write: Callable[[Sequence[Item]], None],
     *,
@@ -266,8 +267,8 @@ def write_apart(
 ) -> None:
     """Write all of a batch in one transaction. If the database refuses what is in one of them, it spoils only itself.
 
-    Halves are tried until it is found, and ``refuse`` is called with it. Raises what is in ``away``, and what ``refuse``
-    raises: the database is to blame then, and the items that were not written may be written later.
+    Halves are tried until it is found, and ``refuse`` is called with it. Raises what is in ``away``, and OSError if the store
+    takes no writes at all: the database is to blame then, and the items that were not written may be written later.
     """
     parts = [items] if items else []
     while parts:
@@ -277,11 +278,15 @@ def write_apart(
         except away:
             raise
         except Exception as problem:
-            if len(part) == 1:
-                refuse(part[0], problem)
-            else:
-                middle = len(part) // 2
+            middle = len(part) // 2
+            if middle:
                 parts += [part[middle:], part[:middle]]
+                continue
+            try:
+                store.check_writable()  # then the row is to blame
+            except Exception as trouble:
+                raise OSError(str(trouble)) from trouble
+            refuse(part[0], problem)
 
 
 def without_deleted_users(store: Store, rows: Sequence[Row]) -> list[Row]:

@@ -266,32 +266,22 @@ class Writer:
         notes each batch before it is sent.
         """
         store = self._opened()
-        proven = False
 
         def write(part: Sequence[Row]) -> None:
-            nonlocal proven
             if marked:
                 self._tally.begin(_mark(part))
             if isinstance(part[0], LoggedQuery):
                 store.add_queries(part)  # type: ignore[arg-type]
             else:
                 store.add_feedback(link_named(store, part))  # type: ignore[arg-type]
-            proven = True
             settled(part, "written")
 
         def refuse(row: Row, problem: Exception) -> None:
-            nonlocal proven
-            if not proven:
-                try:
-                    store.check_writable()  # then the row is to blame
-                except Exception:
-                    raise problem from None
-                proven = True
             self.problem = f"{_name(row)}: the database refuses the event: {type(problem).__name__}"
             settled([row], DATABASE)
 
         for kind in (LoggedQuery, FeedbackEvent):
-            write_apart([row for row in rows if isinstance(row, kind)], write, away=AWAY, refuse=refuse)
+            write_apart(store, [row for row in rows if isinstance(row, kind)], write, away=AWAY, refuse=refuse)
 
     def _opened(self) -> Store:
         if self._store is None:

@@ -307,15 +307,12 @@ class Intake:
             nonlocal new
             new += add([row for _, row in part])
 
-        write_apart([(one, row) for one in waiters for row in one.kept], write, away=AWAY, refuse=self._refuse)
+        rows = [(one, row) for one in waiters for row in one.kept]
+        write_apart(self._store, rows, write, away=AWAY, refuse=self._refuse)
         return new
 
     def _refuse(self, item: tuple[_Waiter, Row], problem: Exception) -> None:
-        """Note that the database refuses a row; raises OSError if it takes no writes at all."""
-        try:
-            self._store.check_writable()
-        except Exception as trouble:
-            raise OSError(str(trouble)) from trouble
+        """Note that the database refuses a row."""
         waiter, row = item
         waiter.refuse(row, problem)
         self._spoiled[row.project] += 1

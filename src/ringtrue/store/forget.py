@@ -48,7 +48,7 @@ class UserDeletion(RetentionStore):
         gone, naming the archives that may still hold the user because they are not there or cannot be changed.
         """
         at = timestamp(now or datetime.now(UTC))
-        begun = [str(file) for file in self._take_back(project, at)]
+        begun = [str(file) for file in self._take_back(project)]
         counts, held = self._forget(user_id, project, at)
         held, count = held + begun, sum(counts.values())
         if held:

@@ -130,10 +130,8 @@ def _query(file: Path, line: str) -> LoggedQuery:
 _READER = RecordReader(lambda place, said, wanted: InputError(f"{place} {said}, not {wanted}"))
 BATCH = 20_000
 """Rows that are archived and deleted in one transaction: few enough for writers to wait, enough for a file to be worth it."""
-UNFINISHED, TAKEN_BACK = -1, -2
-"""Rows of an archive that is being written, and of one that must not be finished: all of them are still in the log."""
-LONGEST = timedelta(days=1)
-"""Nobody writes an archive for longer: then its note goes, too."""
+UNFINISHED = -1
+"""Rows of an archive that is being written: all of them are still in the log."""
 _KEPT = {
     "queries": QUERY.table.c.created_at,
     "feedback": FEEDBACK.table.c.created_at,
@@ -242,7 +240,7 @@ class RetentionStore(Base):
         if dry_run:
             counts: dict[str, Any] = {name: self._count(_KEPT[name].table, where) for name, where in old.items()}
             return Pruned(project, **counts)
-        self._take_back(project, now)
+        self._take_back(project)
         archived = list(iter(lambda: self._archive(project, old["queries"], folder, now), None))
         files = tuple(file for file, _ in archived)
         deleted: dict[str, Any] = {"queries": sum(count for _, count in archived)}
@@ -276,8 +274,8 @@ class RetentionStore(Base):
             with self._writing() as connection:
                 ids = [row["id"] for row in rows]
                 gone = connection.execute(delete(table).where(among(connection.dialect.name, table.c.id, ids))).rowcount
-                mine = (*_begun(project, file), archives.c.rows == UNFINISHED)
-                if gone != len(rows) or not connection.execute(update(archives).where(*mine).values(rows=gone)).rowcount:
+                finished = update(archives).where(*_begun(project, file)).values(rows=gone)
+                if gone != len(rows) or not connection.execute(finished).rowcount:
                     # Somebody deleted some of them meanwhile, a user perhaps; an archive must not keep them.
                     raise _Changed
         except (_Changed, InputError) as problem:
@@ -288,23 +286,19 @@ class RetentionStore(Base):
             return self._archive(project, old, folder, now)
         return file, len(rows)
 
-    def _take_back(self, project: str, now: Moment) -> list[Path]:
+    def _take_back(self, project: str) -> list[Path]:
         """Remove the archives of a project that were begun and not finished; return those that cannot be removed.
 
-        Their searches are in the log. Who still writes one finds that it was taken back, and begins anew; the note stays until
-        nobody can, so that no file is left that the store does not know.
+        Their searches are in the log. Who still writes one finds that it was taken back, and begins anew.
         """
-        begun = select(archives.c.path, archives.c.created_at).where(archives.c.project == words(project), archives.c.rows < 0)
+        begun = select(archives.c.path).where(archives.c.project == words(project), archives.c.rows < 0)
         with self._reading() as connection:
-            files = [(Path(path), made) for path, made in connection.execute(begun)]
-        long_ago = timestamp(datetime.fromisoformat(timestamp(now)) - LONGEST)
+            files = [Path(path) for path in connection.scalars(begun)]
         held = []
-        for file, made in files:
-            this = _begun(project, file)
-            change = delete(archives).where(*this) if made < long_ago else update(archives).where(*this).values(rows=TAKEN_BACK)
+        for file in files:
             try:
                 with self._writing() as connection:
-                    if connection.execute(change).rowcount:  # it may have been finished meanwhile
+                    if connection.execute(delete(archives).where(*_begun(project, file))).rowcount:  # else it was finished
                         remove_archive(file)
             except OSError:
                 held.append(file)
