@@ -1,7 +1,7 @@
 """What may not be stored is taken out before it is stored, in the writer's thread and so off the caller's path.
 
-Each kind of secrets and personal data is a function that takes it out of a text: ``a@b.example`` becomes ``[email]``. Patterns
-find candidates; where a kind has a check sum or a structure (cards, IBANs, addresses), that decides. Numbers alone are no
+Each kind of secrets and personal data has rules that take it out of a text: ``a@b.example`` becomes ``[email]``. Patterns
+find candidates; if a kind has a check sum or a structure (cards, IBANs, addresses), that decides. Numbers alone are no
 telephone numbers: product numbers, ISBNs, versions and dates are what people search for.
 """
 
@@ -15,13 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ringtrue.config import secret
 from ringtrue.errors import InputError, nearest
 from ringtrue.store import FeedbackEvent, LoggedQuery
-
-TakeOut = Callable[[str], str]
 
 _EMAIL = re.compile(
     r"[\w.+%'-]{1,64}(?:@|\s?[\[({]at[\])}]\s?)(?:[\w-]{1,63}(?:\.|\s?[\[({]dot[\])}]\s?)){1,8}[^\W\d_]{2,24}"
@@ -121,28 +119,27 @@ def _secretive(value: str) -> bool:
 _LONG = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{32,}={0,2}(?![\w.])")
 
 
-def _random(match: re.Match[str]) -> str:
-    """Take out what stands alone and only a machine can have made: long, in capitals, small letters and digits at random."""
+def _is_random(match: re.Match[str]) -> bool:
+    """True for what stands alone and only a machine can have made: long, in capitals, small letters and digits at random."""
     text = match[0]
     kinds = [sum(map(test, text)) for test in (str.isupper, str.islower, str.isdigit)]
-    return "[key]" if min(kinds) >= 3 and _entropy(text) >= 4.0 and "/" not in text.strip("/") else text
+    return min(kinds) >= 3 and _entropy(text) >= 4.0 and "/" not in text.strip("/")
 
 
-def _worded(match: re.Match[str]) -> str:
+def _is_worded(match: re.Match[str]) -> bool:
+    """True for a secret that is called one."""
     value, said = match["value"], match["rest"]
     if "[" in value[:1] or value.lower().strip(".!?") in _FILLER:
-        return match[0]  # already taken out, or nothing to take out
+        return False  # already taken out, or nothing to take out
     assigned = any(sign in said for sign in ":=")
     if _PASSWORD.search(match["word"]) or match["word"].lower() == "pin":
         # People choose short ones; after "is" or a blank only what is not a plain word, lest "password reset" goes.
         bare = said.isspace() and _BARE.match(match.string, match.start()) is not None
         told = said.strip() == "is" or _mixed(value) or (bare and _chosen(value))
-        hidden = assigned or (not value.isalpha() and len(value) >= 4 and told)
-    else:
-        # What is assigned without a blank was copied from a file, and may be a plain word.
-        copied = said.strip("\"'`").endswith("=") and match["word"].lower() != "key" and len(value) >= 8 and value.isalnum()
-        hidden = copied or _secretive(value)
-    return f"{match['word']}{said}{match['quote']}[key]" if hidden else match[0]
+        return assigned or (not value.isalpha() and told)
+    # What is assigned without a blank was copied from a file, and may be a plain word.
+    copied = said.strip("\"'`").endswith("=") and match["word"].lower() != "key" and len(value) >= 8 and value.isalnum()
+    return copied or _secretive(value)
 
 
 def _mixed(value: str) -> bool:
@@ -159,63 +156,6 @@ def _chosen(value: str) -> bool:
     return (core.isalnum() and any(map(str.isdigit, core))) or any(sign in "!$%^*#~" for sign in core)
 
 
-def _may_hold(text: str, hints: tuple[str, ...]) -> bool:
-    """True if an expression that needs one of these words can match; cheap, since every query comes by here.
-
-    Other alphabets have letters that an expression takes for one of these, such as the sign of the Kelvin for a K.
-    """
-    if not text.isascii():
-        return True
-    small = text.lower()
-    for hint in hints:  # noqa: SIM110  (a generator would cost as much again)
-        if hint in small:
-            return True
-    return False
-
-
-_AT = ("@", " at ", "[at", "(at", "{at")
-
-
-def _email(text: str) -> str:
-    return _EMAIL.sub("[email]", text) if _may_hold(text, _AT) else text
-
-
-_SHORTEST_KEY = 14
-"""No key with a prefix of its own is shorter."""
-_KEY_HINTS = ("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "pin", "bearer", "basic")
-
-
-def _keys(text: str) -> str:
-    # Cheap questions first: most queries are a few short words.
-    if max(map(len, text.split()), default=0) >= _SHORTEST_KEY or "-----BEGIN" in text:
-        text = _KEY.sub("[key]", text)
-        text = _LONG.sub(_random, text)
-        if "://" in text:
-            text = _URL_LOGIN.sub("[key]", text)
-    if not _may_hold(text, _KEY_HINTS):
-        return text
-    text = _BEARER.sub(lambda match: _without(match, "key") if _secretive(match["value"]) else match[0], text)
-    return _WORDED.sub(_worded, text)
-
-
-def _without(match: re.Match[str], kind: str) -> str:
-    """Return what was found, its value taken out and the words before it kept."""
-    return f"{match[0][: match.start('value') - match.start()]}[{kind}]"
-
-
-_PHONE_HINTS = ("phone", "tel", "mobile", "cell", "call", "fax", "whatsapp", "sms", "text me", "handy")
-"""Words before a number, as far as they are written in plain letters."""
-
-
-def _phone(text: str) -> str:
-    def whole(match: re.Match[str]) -> str:
-        digits = sum(map(str.isdigit, match[0]))
-        return "[phone]" if 8 <= digits <= 15 else match[0]
-
-    text = _PHONE.sub(whole, text)
-    return _PHONE_WORD.sub(lambda match: _without(match, "phone"), text) if _may_hold(text, _PHONE_HINTS) else text
-
-
 def luhn(digits: str) -> bool:
     """True if the last digit is the check digit of the others, as on cards.
 
@@ -229,57 +169,98 @@ def luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-def _card(text: str) -> str:
-    def whole(match: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", match[0])
-        return "[card]" if _ISSUER.match(digits) and luhn(digits) else match[0]
-
-    return _CARD.sub(whole, text)
+def _is_card(match: re.Match[str]) -> bool:
+    digits = re.sub(r"\D", "", match[0])
+    return bool(_ISSUER.match(digits)) and luhn(digits)
 
 
-def _iban(text: str) -> str:
-    def whole(match: re.Match[str]) -> str:
-        length = IBAN_LENGTHS.get(match[0][:2].upper())
-        if length is None:
+def _iban_length(match: re.Match[str]) -> int:
+    """Return where the number ends: a word may follow without a mark between, and the country says how long it is."""
+    length = IBAN_LENGTHS.get(match[0][:2].upper(), 0)
+    places = [place for place, letter in enumerate(match[0], 1) if letter.isalnum()]
+    end = places[min(length, len(places)) - 1]
+    plain, after = re.sub(r"[ -]", "", match[0][:end]).upper(), match[0][end : end + 1]
+    if len(plain) != length or after.isalnum():
+        return 0
+    return end if int("".join(str(int(sign, 36)) for sign in plain[4:] + plain[:4])) % 97 == 1 else 0
+
+
+def _is_address(match: re.Match[str]) -> bool:
+    """True for an IP address that is not the version of something, nor a name in code such as ``add::dec``."""
+    found, text = match[0], match.string
+    if ":" in found and (sum(map(bool, found.split(":"))) < 3 or not any(map(str.isdigit, found))):
+        return False
+    if ":" not in found and _VERSION.search(text, max(0, match.start() - 24), match.start()):
+        return False
+    try:
+        return bool(ipaddress.ip_address(found))
+    except ValueError:
+        return False
+
+
+SHORTEST_KEY = 14
+"""No key with a prefix of its own is shorter."""
+
+
+def _has_long_word(text: str) -> bool:
+    return max(map(len, text.split()), default=0) >= SHORTEST_KEY or "-----BEGIN" in text
+
+
+def _one_of(*hints: str) -> Callable[[str], bool]:
+    """Return whether a text has one of these words; cheap, since every query comes by here.
+
+    Other alphabets have letters that an expression takes for one of these, such as the sign of the Kelvin for a K.
+    """
+
+    def may_hold(text: str) -> bool:
+        small = text.lower()
+        for hint in hints:
+            if hint in small:
+                return True
+        return not text.isascii()
+
+    return may_hold
+
+
+class Rule(NamedTuple):
+    """What is taken out: a pattern's whole match, or its group ``value`` with all behind it."""
+
+    pattern: re.Pattern[str]
+    may_hold: Callable[[str], bool] = bool
+    """Asked of the text before the pattern is looked for."""
+    holds: Callable[[re.Match[str]], bool | int] = lambda match: True
+    """Whether a match is one, or how many of its letters are."""
+
+    def replaced(self, kind: str, match: re.Match[str]) -> str:
+        """Return what stands in the place of a match."""
+        found = self.holds(match)
+        if not found:
             return match[0]
-        # A word may follow without a mark between; the country says where the number ends.
-        places = [place for place, letter in enumerate(match[0], 1) if letter.isalnum()]
-        end = places[min(length, len(places)) - 1]
-        number, after = match[0][:end], match[0][end:]
-        plain = re.sub(r"[ -]", "", number).upper()
-        if len(plain) != length or (after and after[0].isalnum()):
-            return match[0]
-        return f"[iban]{after}" if int("".join(str(int(sign, 36)) for sign in plain[4:] + plain[:4])) % 97 == 1 else match[0]
-
-    return _IBAN.sub(whole, text)
+        start = match.start("value") - match.start() if "value" in self.pattern.groupindex else 0
+        return f"{match[0][:start]}[{kind}]" + ("" if found is True else match[0][found:])
 
 
-def _ip(text: str) -> str:
-    def whole(match: re.Match[str]) -> str:
-        found = match[0]
-        if ":" in found and (sum(map(bool, found.split(":"))) < 3 or not any(map(str.isdigit, found))):
-            return found  # add::dec and a::b are names in code
-        if ":" not in found and _VERSION.search(text, max(0, match.start() - 24), match.start()):
-            return found
-        try:
-            ipaddress.ip_address(found)
-        except ValueError:
-            return found
-        return "[ip]"
-
-    text = _IPV4.sub(whole, text) if "." in text else text
-    return _IPV6.sub(whole, text) if "::" in text or text.count(":") > 6 else text
-
-
-def _ssn(text: str) -> str:
-    text = _SSN.sub("[ssn]", text) if "-" in text else text
-    return _SSN_WORD.sub(lambda match: _without(match, "ssn"), text) if _may_hold(text, ("ssn", "social security")) else text
-
-
+_KEY_WORDS = _one_of("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "pin", "bearer", "basic")
+_PHONE_WORDS = _one_of("phone", "tel", "mobile", "cell", "call", "fax", "whatsapp", "sms", "text me", "handy")
 # In this order: what is certain first, so that a later kind does not cut a piece out of it.
-KINDS: Mapping[str, TakeOut] = {
-    "key": _keys, "email": _email, "iban": _iban, "card": _card, "ssn": _ssn, "ip": _ip, "phone": _phone,
-}  # fmt: skip
+KINDS: Mapping[str, tuple[Rule, ...]] = {
+    "key": (
+        Rule(_KEY, _has_long_word),
+        Rule(_LONG, lambda text: len(text) >= 32 and _has_long_word(text), _is_random),
+        Rule(_URL_LOGIN, lambda text: "://" in text and _has_long_word(text)),
+        Rule(_BEARER, _KEY_WORDS, lambda match: _secretive(match["value"])),
+        Rule(_WORDED, _KEY_WORDS, _is_worded),
+    ),
+    "email": (Rule(_EMAIL, _one_of("@", " at ", "[at", "(at", "{at")),),
+    "iban": (Rule(_IBAN, holds=_iban_length),),
+    "card": (Rule(_CARD, holds=_is_card),),
+    "ssn": (Rule(_SSN, lambda text: "-" in text), Rule(_SSN_WORD, _one_of("ssn", "social security"))),
+    "ip": (
+        Rule(_IPV4, lambda text: "." in text, _is_address),
+        Rule(_IPV6, lambda text: "::" in text or text.count(":") > 6, _is_address),
+    ),
+    "phone": (Rule(_PHONE, holds=lambda match: 8 <= sum(map(str.isdigit, match[0])) <= 15), Rule(_PHONE_WORD, _PHONE_WORDS)),
+}
 _DIGITS = {"iban": 12, "card": 13, "ssn": 9, "phone": 7, "ip": 1}
 """Digits without which a kind cannot be there; most queries have none."""
 
@@ -293,7 +274,9 @@ def take_out(text: str, kinds: tuple[str, ...]) -> str:
     digits = sum(map(text.count, "0123456789"))
     for kind in kinds:
         if digits >= _DIGITS.get(kind, 0):
-            text = KINDS[kind](text)
+            for rule in KINDS[kind]:
+                if rule.may_hold(text):
+                    text = rule.pattern.sub(partial(rule.replaced, kind), text)
     return text
 
 
