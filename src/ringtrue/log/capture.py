@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
-from ringtrue.store import FeedbackEvent, LoggedQuery
 
 if TYPE_CHECKING:
     from ringtrue.retrieve import Seen
@@ -170,7 +169,6 @@ STAGES = {"rerank": "rerank", "mmr": "rerank", "recency": "boost", "tier": "boos
 """What the steps of a pipeline are called in the log; a step of one's own keeps its name."""
 _ROW = 1300
 """A record with its id, its time, its empty mappings and its place in the queue."""
-_ID, _FLOAT = 8, 32
 
 
 class Answered(NamedTuple):
@@ -273,19 +271,9 @@ def stages_of(seen: Seen | None) -> tuple[tuple[StageLogged, ...], dict[str, flo
     return tuple(figures), dict(latency)
 
 
-def weight(row: LoggedQuery | FeedbackEvent) -> int:
-    """Return the bytes that a row occupies while it waits."""
-    if isinstance(row, FeedbackEvent):
-        return _ROW + _data(row.metadata)
-    further = (row.stages, row.flags, row.stage_latency_ms, row.fusion_weights, row.fallback, row.intent, row.user_id)
-    return search_weight(row.query, row.result_ids, row.channel_contributions, further)
-
-
-def search_weight(query: str, ids: Sequence[str], channels: Mapping[str, Sequence[str]], further: Iterable[Any]) -> int:
-    """Return the bytes that a search, its answer and the values of further fields occupy while they wait."""
-    total = _ROW + getsizeof(query) + sum(map(getsizeof, ids)) + (_ID + _FLOAT) * len(ids) + sum(map(_data, further))
-    # The ids are those of the results; a channel adds a place for each.
-    return total + sum(120 + _ID * len(listed) for listed in channels.values())
+def weight(values: Iterable[Any]) -> int:
+    """Return about how many bytes an event with these values occupies while it waits, rather more than less."""
+    return _ROW + sum(map(_data, values))
 
 
 def _data(value: Any, depth: int = 0) -> int:

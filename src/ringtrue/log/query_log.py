@@ -47,7 +47,6 @@ from ringtrue.log.capture import (
     quality_proxy,
     query_name,
     read_answer,
-    search_weight,
     stages_of,
     weight,
 )
@@ -180,7 +179,10 @@ class QueryLog(Writer):
                 return False
             row = replace(row, project=self.project)
         try:
-            return self._put(row, weight(row))
+            if isinstance(row, FeedbackEvent):
+                return self._put(row, weight([row.metadata]))
+            figures = (row.scores, row.stages, row.stage_latency_ms, row.fusion_weights)
+            return self._put(row, weight([row.query, row.result_ids, row.channel_contributions, row.flags, *figures]))
         except Exception as problem:  # a field holds what it cannot
             self._reject("not storable", problem, name=str(name))
             return False
@@ -335,8 +337,7 @@ class LoggedSearch:
                 said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
                 self._fields = {**self._fields, "degraded": True, "fallback": said}
                 self._answered = NOTHING
-            ids, _, channels = self._answered
-            log._put(self, search_weight(self._text, ids, channels, self._fields.values()))
+            log._put(self, weight([self._text, *self._answered, *self._fields.values()]))
         except Exception as trouble:
             log._reject("not storable", trouble, name=self._tool)
 
