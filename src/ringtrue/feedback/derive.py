@@ -386,22 +386,18 @@ class _Part:
 
 def _unusable(event: FeedbackEvent, key_of: Mapping[str, str]) -> str | None:
     """Return why an event says nothing about an item for a query; None if it does."""
-    if event.event_type not in SELECTING | VALIDATING:
-        return f"{event.event_type} is not a judgment"
-    if event.item_id is None:
-        return "names no item"
-    if event.query_id is None:
-        return "no search in the window showed the item"
-    if event.query_id not in key_of:
-        return "its search is not among these"
-    if event.event_type in SELECTING and event.rank_in_results < 1:
-        return "its search did not show the item"
-    seconds = event.metadata.get("seconds")
-    if event.event_type == "dwell" and not (isinstance(seconds, int | float) and seconds >= SATISFIED_SECONDS):
-        return f"dwell under {SATISFIED_SECONDS:g} s"
-    if event.metadata.get("shared"):
-        return "reference to a text that several items have"
-    return None
+    selecting, seconds = event.event_type in SELECTING, event.metadata.get("seconds")
+    reasons = {
+        f"{event.event_type} is not a judgment": not selecting and event.event_type not in VALIDATING,
+        "names no item": event.item_id is None,
+        "no search in the window showed the item": event.query_id is None,
+        "its search is not among these": event.query_id not in key_of,
+        "its search did not show the item": selecting and event.rank_in_results < 1,
+        f"dwell under {SATISFIED_SECONDS:g} s": event.event_type == "dwell"
+        and not (isinstance(seconds, int | float) and seconds >= SATISFIED_SECONDS),
+        "reference to a text that several items have": bool(event.metadata.get("shared")),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _searches_of(actor: str, searches: Sequence[LoggedQuery], events: Iterable[FeedbackEvent]) -> list[LoggedQuery]:

@@ -249,20 +249,17 @@ def roll_back_triggers(
 
 
 def _refusal(event: FeedbackEvent, log: Iterable[AuditEntry], item_created_at: str | None, now: datetime) -> str:
-    if event.event_type not in OPENING:
-        return f"{event.event_type} is not a selection"
-    if any(entry.detail.get("event_id") == event.event_id for entry in log):
+    age = None if item_created_at is None else now - instant(item_created_at)
+    reasons = {
+        f"{event.event_type} is not a selection": event.event_type not in OPENING,
         # Otherwise whoever reads old events again would keep every phrase from expiring.
-        return "this selection was learned from before"
-    if event.rank_in_results < 1:
-        return "no search showed the item"
-    if event.rank_in_results <= ALREADY_TOP:
-        return f"the item was at rank {event.rank_in_results} already"
-    if item_created_at is None:
-        return "the age of the item is unknown"
-    if now - instant(item_created_at) < ITEM_AGE:
-        return f"the item is younger than {ITEM_AGE / timedelta(hours=1):g} hours"
-    return ""
+        "this selection was learned from before": any(entry.detail.get("event_id") == event.event_id for entry in log),
+        "no search showed the item": event.rank_in_results < 1,
+        f"the item was at rank {event.rank_in_results} already": event.rank_in_results <= ALREADY_TOP,
+        "the age of the item is unknown": age is None,
+        f"the item is younger than {ITEM_AGE / timedelta(hours=1):g} hours": age is not None and age < ITEM_AGE,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 class LearnedTriggers:

@@ -61,18 +61,18 @@ class OperationsStore(Base):
 
     def add_key(self, key: ApiKey, token: str) -> ApiKey:
         """Keep a key whose token was made elsewhere, and return it as it is stored; ``create_key`` makes one."""
-        if not key.name.strip():
-            raise InputError("a key needs a name; say whose it is, or what for")
+        unknown = next((scope for scope in key.scopes if scope not in get_args(Scope)), "")
+        wrong = {
+            "a key needs a name; say whose it is, or what for": not key.name.strip(),
+            f"key {key.name!r:.80} opens nothing; give it a scope: {', '.join(get_args(Scope))}": not key.scopes,
+            f"there is no scope {unknown!r}; did you mean {nearest(unknown, get_args(Scope))}?": unknown,
+        }
         for what, said in (("name", key.name), ("project", key.project)):
-            if not said.isprintable():
-                raise InputError(f"the {what} {said!r:.80} contains invisible characters; remove them")
-            if len(said) > MOST_LETTERS:
-                raise InputError(f"the {what} {said!r:.80} has {len(said)} characters; {MOST_LETTERS} at most")
-        if not key.scopes:
-            raise InputError(f"key {key.name!r} opens nothing; give it a scope: {', '.join(get_args(Scope))}")
-        for scope in key.scopes:
-            if scope not in get_args(Scope):
-                raise InputError(f"there is no scope {scope!r}; did you mean {nearest(str(scope), get_args(Scope))}?")
+            wrong[f"the {what} {said!r:.80} contains invisible characters; remove them"] = not said.isprintable()
+            wrong[f"the {what} {said!r:.80} has {len(said)} characters; {MOST_LETTERS} at most"] = len(said) > MOST_LETTERS
+        for problem, holds in wrong.items():
+            if holds:
+                raise InputError(problem)
         row = KEY.row(key)
         with self._writing() as connection:
             if not insert(connection, KEY.table, [{**row, "key_hash": _hash(token)}]):
