@@ -15,8 +15,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ringtrue.answers import EventType
-from ringtrue.errors import InputError, nearest
+from ringtrue.answers import Actor, EventType
+from ringtrue.errors import InputError, check_choice
 from ringtrue.ids import check_id
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
@@ -29,7 +29,7 @@ WINDOW = timedelta(minutes=30)
 TRACED = timedelta(days=1)
 """How far back a search with the event's prompt or trace id is looked for outside its session."""
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
-ACTORS = ("person", "agent", "unknown")
+ACTORS = get_args(Actor)
 NOT_SHOWN = -1
 PAGE = 2_000
 """Searches read from the store, or rows written to it, at once."""
@@ -64,11 +64,8 @@ def check_event(event: FeedbackEvent) -> FeedbackEvent:
 
     A dwell says how long, as ``seconds`` in its metadata: a number from 0.
     """
-    if event.event_type not in EVENT_TYPES:
-        known = nearest(str(event.event_type), EVENT_TYPES)
-        raise InputError(f"there is no feedback type '{event.event_type}'; did you mean {known}?")
-    if event.actor not in ACTORS:
-        raise InputError(f"there is no actor '{event.actor}'; write person, agent or unknown")
+    check_choice(str(event.event_type), EVENT_TYPES, f"there is no feedback type '{event.event_type}'")
+    check_choice(str(event.actor), ACTORS, f"there is no actor '{event.actor}'")
     if not event.session_id.strip():
         raise InputError(f"event '{event.event_id}' has no session; feedback belongs to a session")
     if event.item_id is not None:
@@ -77,10 +74,8 @@ def check_event(event: FeedbackEvent) -> FeedbackEvent:
         raise InputError(f"event '{event.event_id}' ({event.event_type}) names no item; only re_search may do without")
     if event.event_type == "dwell":
         seconds = event.metadata.get("seconds")
-        if seconds is None:
-            raise InputError(f"event '{event.event_id}' (dwell) does not say how long; give its seconds")
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-            raise InputError(f"event '{event.event_id}' (dwell) lasted {seconds!r:.40} seconds; write a number from 0")
+            raise InputError(f"event '{event.event_id}' (dwell) has seconds {seconds!r:.40}; write a number from 0")
     instant(event.created_at)
     return event
 

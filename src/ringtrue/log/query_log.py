@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 from ringtrue.answers import EventType
 from ringtrue.config import cache_folder, store_url
 from ringtrue.config import project as configured_project
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.ids import id_text
 from ringtrue.log.capture import (
     Answered,
@@ -422,8 +422,7 @@ def _as_text(asked: object) -> str:
 
 def _checked(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in fields:
-        if name not in _FIELDS:
-            raise InputError(f"a logged query has no field '{name}'; did you mean {nearest(name, sorted(_FIELDS))}?")
+        check_choice(name, sorted(_FIELDS), f"a logged query has no field '{name}'")
     if "traffic" in fields:
         kind_of(fields["traffic"])
     return fields

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from ringtrue.config import secret
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.store import FeedbackEvent, LoggedQuery
 
 _EMAIL = re.compile(
@@ -319,8 +319,7 @@ class Redactor:
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
-            if kind not in KINDS:
-                raise InputError(f"there is no kind '{kind}' to redact; did you mean {nearest(kind, KINDS)}?")
+            check_choice(kind, KINDS, f"there is no kind '{kind}' to redact")
         try:
             compiled = {name: re.compile(pattern) for name, pattern in self.patterns.items()}
         except re.error as problem:

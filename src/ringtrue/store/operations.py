@@ -16,7 +16,7 @@ from typing import get_args
 from sqlalchemy import func, select
 
 from ringtrue.answers import JobState, Scope
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.store.base import Base, Moment, insert
 from ringtrue.store.records import DEFAULT_PROJECT, MOST_KEY_DAYS, ApiKey, HistoryPoint, Reply, StoredJob, timestamp
 from ringtrue.store.tables import HISTORY, JOB, KEY, REPLY, words
@@ -61,18 +61,18 @@ class OperationsStore(Base):
 
     def add_key(self, key: ApiKey, token: str) -> ApiKey:
         """Keep a key whose token was made elsewhere, and return it as it is stored; ``create_key`` makes one."""
-        unknown = next((scope for scope in key.scopes if scope not in get_args(Scope)), "")
         wrong = {
             "a key needs a name; say whose it is, or what for": not key.name.strip(),
             f"key {key.name!r:.80} opens nothing; give it a scope: {', '.join(get_args(Scope))}": not key.scopes,
-            f"there is no scope {unknown!r}; did you mean {nearest(unknown, get_args(Scope))}?": unknown,
         }
         for what, said in (("name", key.name), ("project", key.project)):
             wrong[f"the {what} {said!r:.80} contains invisible characters; remove them"] = not said.isprintable()
             wrong[f"the {what} {said!r:.80} has {len(said)} characters; {MOST_LETTERS} at most"] = len(said) > MOST_LETTERS
-        for problem, holds in wrong.items():
-            if holds:
-                raise InputError(problem)
+        problem = next((problem for problem, holds in wrong.items() if holds), None)
+        if problem:
+            raise InputError(problem)
+        for scope in key.scopes:
+            check_choice(str(scope), get_args(Scope), f"there is no scope {scope!r}")
         row = KEY.row(key)
         with self._writing() as connection:
             if not insert(connection, KEY.table, [{**row, "key_hash": _hash(token)}]):

@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, select, update
 
 from ringtrue.answers import RecordReader
-from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.errors import InputError, MissingInput, check_choice
 from ringtrue.store.base import Base, Moment, among, insert
 from ringtrue.store.engine import PRIVATE
 from ringtrue.store.operations import UNDER_WAY
@@ -169,8 +169,7 @@ class Retention:
         """
         own = {name: value for name, value in settings.items() if name != "projects"}
         for name, value in own.items():
-            if name not in _KEPT:
-                raise InputError(f"{place}: there is no '{name}'; did you mean {nearest(name, [*_KEPT, 'projects'])}?")
+            check_choice(name, [*_KEPT, "projects"], f"{place}: there is no '{name}'")
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 100_000:
                 raise InputError(f"{place}: {name} = {value!r} is not a number of days; write a number from 0 on")
         found = cls(**own)
