@@ -182,7 +182,8 @@ class QueryLog(Writer):
             if isinstance(row, FeedbackEvent):
                 return self._put(row, weight([row.metadata]))
             figures = (row.scores, row.stages, row.stage_latency_ms, row.fusion_weights)
-            return self._put(row, weight([row.query, row.result_ids, row.channel_contributions, row.flags, *figures]))
+            answer = (tuple(row.result_ids), dict(row.channel_contributions))
+            return self._put(row, weight([row.query, *answer, row.flags, *figures]))
         except Exception as problem:  # a field holds what it cannot
             self._reject("not storable", problem, name=str(name))
             return False

@@ -222,7 +222,7 @@ def _one_of(*hints: str) -> Callable[[str], bool]:
     return may_hold
 
 
-class Rule(NamedTuple):
+class RedactionRule(NamedTuple):
     """What is taken out: a pattern's whole match, or its group ``value`` with all behind it."""
 
     pattern: re.Pattern[str]
@@ -243,23 +243,26 @@ class Rule(NamedTuple):
 _KEY_WORDS = _one_of("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "pin", "bearer", "basic")
 _PHONE_WORDS = _one_of("phone", "tel", "mobile", "cell", "call", "fax", "whatsapp", "sms", "text me", "handy")
 # In this order: what is certain first, so that a later kind does not cut a piece out of it.
-KINDS: Mapping[str, tuple[Rule, ...]] = {
+KINDS: Mapping[str, tuple[RedactionRule, ...]] = {
     "key": (
-        Rule(_KEY, _has_long_word),
-        Rule(_LONG, lambda text: len(text) >= 32 and _has_long_word(text), _is_random),
-        Rule(_URL_LOGIN, lambda text: "://" in text and _has_long_word(text)),
-        Rule(_BEARER, _KEY_WORDS, lambda match: _secretive(match["value"])),
-        Rule(_WORDED, _KEY_WORDS, _is_worded),
+        RedactionRule(_KEY, _has_long_word),
+        RedactionRule(_LONG, lambda text: len(text) >= 32 and _has_long_word(text), _is_random),
+        RedactionRule(_URL_LOGIN, lambda text: "://" in text and _has_long_word(text)),
+        RedactionRule(_BEARER, _KEY_WORDS, lambda match: _secretive(match["value"])),
+        RedactionRule(_WORDED, _KEY_WORDS, _is_worded),
     ),
-    "email": (Rule(_EMAIL, _one_of("@", " at ", "[at", "(at", "{at")),),
-    "iban": (Rule(_IBAN, holds=_iban_length),),
-    "card": (Rule(_CARD, holds=_is_card),),
-    "ssn": (Rule(_SSN, lambda text: "-" in text), Rule(_SSN_WORD, _one_of("ssn", "social security"))),
+    "email": (RedactionRule(_EMAIL, _one_of("@", " at ", "[at", "(at", "{at")),),
+    "iban": (RedactionRule(_IBAN, holds=_iban_length),),
+    "card": (RedactionRule(_CARD, holds=_is_card),),
+    "ssn": (RedactionRule(_SSN, lambda text: "-" in text), RedactionRule(_SSN_WORD, _one_of("ssn", "social security"))),
     "ip": (
-        Rule(_IPV4, lambda text: "." in text, _is_address),
-        Rule(_IPV6, lambda text: "::" in text or text.count(":") > 6, _is_address),
+        RedactionRule(_IPV4, lambda text: "." in text, _is_address),
+        RedactionRule(_IPV6, lambda text: "::" in text or text.count(":") > 6, _is_address),
     ),
-    "phone": (Rule(_PHONE, holds=lambda match: 8 <= sum(map(str.isdigit, match[0])) <= 15), Rule(_PHONE_WORD, _PHONE_WORDS)),
+    "phone": (
+        RedactionRule(_PHONE, holds=lambda match: 8 <= sum(map(str.isdigit, match[0])) <= 15),
+        RedactionRule(_PHONE_WORD, _PHONE_WORDS),
+    ),
 }
 _DIGITS = {"iban": 12, "card": 13, "ssn": 9, "phone": 7, "ip": 1}
 """Digits without which a kind cannot be there; most queries have none."""
