@@ -12,14 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringtrue.config import load_config
-from ringtrue.errors import InputError, SpecError, nearest
-from ringtrue.retrieve.channels.bm25 import LANGUAGES
-from ringtrue.retrieve.channels.dense import FIELDS, STORAGE
-from ringtrue.retrieve.channels.graph import DIRECTIONS
-from ringtrue.retrieve.channels.memory import STRATEGIES
+from ringtrue.errors import InputError, SpecError
 from ringtrue.retrieve.connectors import RERANKERS
 from ringtrue.retrieve.expression import ALL, as_expression, canonical, parts_of
-from ringtrue.retrieve.fuse import NORMS
 from ringtrue.spec import Expression, Pipeline, show_value
 
 LONGEST, MOST_PARTS, DEEPEST, MOST_VALUES = 2_000, 24, 5, 32
@@ -30,26 +25,14 @@ FIELD = "[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
 """The name of a metadata field, or a value of one: nothing that could be a path or an address."""
 MOMENT = r"[0-9T:Z.+-]{0,40}"
 
-CHOICES: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("bm25", "language"): LANGUAGES,
-    ("rm3", "language"): LANGUAGES,
-    ("memory", "language"): LANGUAGES,
-    ("memory", "strategy"): STRATEGIES,
-    ("dense", "fields"): FIELDS,
-    ("dense", "store"): tuple(STORAGE),
-    ("graph", "direction"): DIRECTIONS,
-    ("weighted", "norm"): tuple(NORMS),
-}
-"""Texts that are one of a few words."""
-SHAPES: Mapping[tuple[str, str], str] = {
-    ("graph", "edges"): FIELD,
-    ("trigger", "field"): FIELD,
-    ("memory", "group"): FIELD,
-    ("recency", "field"): FIELD,
-    ("recency", "now"): MOMENT,
-    ("tier", "field"): FIELD,
-}
-"""Texts that name a metadata field or a date."""
+OPEN = frozenset({
+    ("bm25", "language"), ("rm3", "language"), ("memory", "language"), ("memory", "strategy"), ("memory", "group"),
+    ("dense", "fields"), ("dense", "store"), ("graph", "direction"), ("graph", "edges"), ("weighted", "norm"),
+    ("trigger", "field"), ("recency", "field"), ("tier", "field"),
+})  # fmt: skip
+"""Texts that are one of a few words, or the name of a metadata field."""
+MOMENTS = frozenset({("recency", "now")})
+"""Texts that are a date."""
 OWN = frozenset(
     {("dense", "model"), ("splade", "model"), ("memory", "model"), ("mmr", "model"), ("rerank", "model"), ("dense", "hnsw")}
 )
@@ -126,12 +109,9 @@ def _check(name: str, option: str, value: Any, named: Mapping[tuple[str, str], s
 
 
 def _text(key: tuple[str, str], told: str, value: str) -> None:
-    if key in CHOICES:
-        if value not in CHOICES[key]:
-            raise InputError(f"{told} is not known; use {nearest(value, CHOICES[key])}")
-    elif key in SHAPES:
-        if not re.fullmatch(SHAPES[key], value):
-            cure = "an ISO 8601 moment" if SHAPES[key] is MOMENT else "letters, digits, _ and -, at most 64"
+    if key in OPEN or key in MOMENTS:
+        if not re.fullmatch(MOMENT if key in MOMENTS else FIELD, value):
+            cure = "an ISO 8601 moment" if key in MOMENTS else "letters, digits, _ and -, at most 64"
             raise InputError(f"{told} may not be named here; use {cure}")
     else:
         raise InputError(f"{told} may not be named here; leave {key[1]} out, or ask the operator to name this retriever")

@@ -38,7 +38,7 @@ SecondsLeft = Callable[[], float]
 """The seconds left of one attempt; raises TimedOut when there are none."""
 
 
-class Kept(Generic[T]):
+class OpenResource(Generic[T]):
     """What a connector keeps open between questions, such as a connection or a program."""
 
     def __init__(self, close: Callable[[T], object]) -> None:
@@ -110,17 +110,17 @@ class Remote:
                 raise type(problem)(said) from (problem if safe == str(problem) else None)
         raise AssertionError("unreachable")
 
-    def kept(self, name: str, close: Callable[[T], object]) -> Kept[T]:
+    def kept(self, name: str, close: Callable[[T], object]) -> OpenResource[T]:
         """Return what this process keeps open under a name; it is closed with the connector, or when nobody holds that."""
-        made = Kept(close)
-        found: Kept[T] = self.__dict__.setdefault(f"_kept_{name}_{os.getpid()}", made)  # of two threads, one wins
+        made = OpenResource(close)
+        found: OpenResource[T] = self.__dict__.setdefault(f"_kept_{name}_{os.getpid()}", made)  # of two threads, one wins
         if found is made:
             weakref.finalize(self, made.end)  # also runs when Python ends
         return found
 
     def close(self) -> None:
         """Close what is kept open; the next question opens it again."""
-        for held in [value for value in self.__dict__.values() if isinstance(value, Kept)]:
+        for held in [value for value in self.__dict__.values() if isinstance(value, OpenResource)]:
             with held.lock:
                 held.end()
 

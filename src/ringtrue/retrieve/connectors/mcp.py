@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, RingtrueError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Kept, Program, SecondsLeft
+from ringtrue.retrieve.connectors.base import OpenResource, Program, SecondsLeft
 from ringtrue.retrieve.connectors.deciding import template, words
 from ringtrue.retrieve.connectors.http import MappedConnector, Request, at
 from ringtrue.retrieve.connectors.settings import Seconds, Text, Url, filled, places
@@ -143,7 +143,7 @@ class Mcp(Program, MappedConnector):
             open_now.ended.wait(_GRACE)
 
     @property
-    def _kept(self) -> Kept[_Session]:
+    def _kept(self) -> OpenResource[_Session]:
         return self.kept("session", _Session.close)
 
     def _session(self) -> _Session:

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Annotated, Any, Literal
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Kept, Row, SecondsLeft, all_found, enough, field_of, readings
+from ringtrue.retrieve.connectors.base import OpenResource, Row, SecondsLeft, all_found, enough, field_of, readings
 from ringtrue.retrieve.connectors.objects import causes
 from ringtrue.retrieve.connectors.settings import Rule, Url
 from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector, one_each
@@ -180,7 +180,7 @@ class Milvus(VectorConnector):
         grpc: Any = import_module("grpc")
         _quiet.now = True
         try:
-            kept: Kept[_OpenCollection] = self.kept("collection", lambda opened: opened.client.close())
+            kept: OpenResource[_OpenCollection] = self.kept("collection", lambda opened: opened.client.close())
             yield replace(kept.get(lambda: self._open(left)), left=left)
         except (grpc.RpcError, grpc.FutureTimeoutError, milvus_error) as problem:
             # Not chained: the original names the address.

@@ -32,6 +32,7 @@ Column = Text
 """A name as it is in the catalogue."""
 MOST = 2**63 - 1
 """The largest number that LIMIT takes."""
+_ONE_OF = "document.{id}::text = ANY(%(ids)s::text[])"
 _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
 
 
@@ -98,8 +99,19 @@ class Database(Server):
         """Return the question as the parameter it becomes."""
 
     @abstractmethod
-    def found(self) -> tuple[Any, Any]:
+    def found(self) -> tuple[str, str]:
         """Return (score, condition) over the row ``document`` and the parameter of the question."""
+
+    def names(self) -> dict[str, Any]:
+        """Return what stands for the names in braces of a statement."""
+        source_hash, tenant = self.mark_fields()
+        columns = {"id": self.id, "chunk": self.chunk, "vector": self.vector, "metadata": self.metadata}
+        columns |= {"source_hash": source_hash, "tenant": tenant}
+        return {"table": _named(*self._table())} | {key: _named(name) for key, name in columns.items() if name is not None}
+
+    def composed(self, statement: str, **further: Any) -> Any:
+        """Return a statement with names from the settings as quoted identifiers, ``{table}`` or ``{id}``."""
+        return _sql().SQL(statement).format(**self.names(), **further)
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
         parameters: dict[str, Any] = {self.QUESTION: self.asked(text)}
@@ -118,28 +130,20 @@ class Database(Server):
         return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        sql = _sql()
-        statement = sql.SQL("SELECT DISTINCT document.{}::text AS doc_id FROM {} AS document WHERE {} AND {}").format(
-            _named(self.id), _named(*self._table()), self._is_one_of(), self.ready()
-        )
-        return {row["doc_id"] for row in self.fetch(statement, {"ids": list(doc_ids)})}
+        found = f"SELECT DISTINCT document.{{id}}::text AS doc_id FROM {{table}} AS document WHERE {_ONE_OF} AND {self.ready()}"
+        return {row["doc_id"] for row in self.fetch(self.composed(found), {"ids": list(doc_ids)})}
 
-    def ready(self) -> Any:
+    def ready(self) -> str:
         """Return the condition under which a row can be found at all: what has no vector yet is not part of the search."""
-        return _sql().SQL("TRUE" if self.vector is None else "document.{} IS NOT NULL").format(_named(self.vector or self.id))
+        return "TRUE" if self.vector is None else "document.{vector} IS NOT NULL"
 
     def looks_up(self) -> bool:
         return self.table is not None
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        sql = _sql()
-        columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
-        for mark, name in zip(Mark._fields, self.mark_fields(), strict=True):
-            if name is not None:
-                columns.append(sql.SQL(f"document.{{}}::text AS {mark}").format(_named(name)))
-        statement = sql.SQL("SELECT {} FROM {} AS document WHERE {}").format(
-            sql.SQL(", ").join(columns), _named(*self._table()), self._is_one_of()
-        )
+        marks = zip(Mark._fields, self.mark_fields(), strict=True)
+        columns = ["document.{id}::text AS doc_id", *(f"document.{{{mark}}}::text AS {mark}" for mark, name in marks if name)]
+        statement = self.composed(f"SELECT {', '.join(columns)} FROM {{table}} AS document WHERE {_ONE_OF}")
         rows = self.fetch(statement, {"ids": list(ids)})
         return one_each((row["doc_id"], Mark(row.get("source_hash"), row.get("tenant"))) for row in rows)
 
@@ -176,23 +180,14 @@ class Database(Server):
     def _insertion(self, row: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         sql = _sql()
         values = {f"value{place}": value for place, value in enumerate(row.values())}
-        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
-            _named(*self._table()), sql.SQL(", ").join(map(_named, row)), sql.SQL(", ").join(map(sql.Placeholder, values))
-        )
-        return statement, values
+        columns, given = sql.SQL(", ").join(map(_named, row)), sql.SQL(", ").join(map(sql.Placeholder, values))
+        return self.composed("INSERT INTO {table} ({columns}) VALUES ({given})", columns=columns, given=given), values
 
     def _deletion(self, ids: Sequence[str], there: Mapping[str, Mark]) -> tuple[Any, Mapping[str, Any]]:
         """Return the statement that deletes rows with the marks that were seen; what came to be since then stays."""
-        sql = _sql()
-        hashed = self.mark_fields()[0]
-        assert hashed is not None  # check_plant has seen it
-        statement = sql.SQL("DELETE FROM {} AS document WHERE {} AND document.{}::text = ANY(%(marks)s::text[])").format(
-            _named(*self._table()), self._is_one_of(), _named(hashed)
-        )
-        return statement, {"ids": list(ids), "marks": [there[doc_id].source_hash for doc_id in ids if doc_id in there]}
-
-    def _is_one_of(self) -> Any:
-        return _sql().SQL("document.{}::text = ANY(%(ids)s::text[])").format(_named(self.id))
+        gone = f"DELETE FROM {{table}} AS document WHERE {_ONE_OF} AND document.{{source_hash}}::text = ANY(%(marks)s::text[])"
+        marks = [there[doc_id].source_hash for doc_id in ids if doc_id in there]
+        return self.composed(gone), {"ids": list(ids), "marks": marks}
 
     def _passage_of(self, row: Row) -> Any:
         """Return the document of a row that is a passage; a row that is none counts by itself, so that no more are fetched."""
@@ -211,38 +206,30 @@ class Database(Server):
         return {name: plain(str(scope[name[6:]])) if scope and name[6:] in scope else None for name in wanted}
 
     def _statement(self, scope: Scope | None, parameters: dict[str, Any]) -> Any:
-        sql = _sql()
         score, condition = self.found()
-        columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
-        if self.chunk is not None:
-            columns.append(sql.SQL("document.{}::text AS chunk").format(_named(self.chunk)))
-        columns.append(sql.SQL("({})::float8 AS score").format(score))
-        conditions = [condition]
+        columns = ["document.{id}::text AS doc_id", *(["document.{chunk}::text AS chunk"] if self.chunk is not None else [])]
+        conditions, fields = [condition], {}
         for place, (name, value) in enumerate((scope or {}).items()):
             parameters[f"field{place}"], parameters[f"value{place}"] = plain(str(name)), plain(str(value))
+            fields[f"field{place}"] = _named(plain(str(name)))
             if self.metadata is not None:
-                template = f"(document.{{}}::jsonb ->> %(field{place})s::text) = %(value{place})s::text"
-                conditions.append(sql.SQL(template).format(_named(self.metadata)))
+                conditions.append(f"(document.{{metadata}}::jsonb ->> %(field{place})s::text) = %(value{place})s::text")
             else:
-                conditions.append(sql.SQL(f"document.{{}} = %(value{place})s").format(_named(plain(str(name)))))
-        rows = sql.SQL("SELECT {} FROM {} AS document {} WHERE {}").format(
-            sql.SQL(", ").join(columns), _named(*self._table()), self.beside(), sql.SQL(" AND ").join(conditions)
-        )
-        return self.ranked(rows)
+                conditions.append(f"document.{{field{place}}} = %(value{place})s")
+        rows = f"SELECT {', '.join(columns)}, ({score})::float8 AS score FROM {{table}} AS document{self.beside()}"
+        return self.composed(self.ranked(f"{rows} WHERE {' AND '.join(conditions)}"), **fields)
 
-    def beside(self) -> Any:
+    def beside(self) -> str:
         """Return what stands in FROM beside the table."""
-        return _sql().SQL("")
+        return ""
 
-    def ranked(self, rows: Any) -> Any:
+    def ranked(self, rows: str) -> str:
         """Return the best k of the rows, each document once where passages are known, ties by document id descending."""
-        sql = _sql()
-        if self.chunk is not None:
-            best = "SELECT DISTINCT ON (doc_id) * FROM ({}) AS passages WHERE score <> 'NaN' ORDER BY doc_id, score DESC, chunk"
-            rows = sql.SQL(best).format(rows)
         # PostgreSQL puts NaN above every number; a vector of zeros has no angle to anything.
-        order = "SELECT * FROM ({}) AS found WHERE score <> 'NaN' ORDER BY score DESC, doc_id COLLATE \"C\" DESC LIMIT %(k)s"
-        return sql.SQL(order).format(rows)
+        if self.chunk is not None:
+            best = f"SELECT DISTINCT ON (doc_id) * FROM ({rows}) AS passages WHERE score <> 'NaN'"
+            rows = f"{best} ORDER BY doc_id, score DESC, chunk"
+        return f"SELECT * FROM ({rows}) AS f WHERE score <> 'NaN' ORDER BY score DESC, doc_id COLLATE \"C\" DESC LIMIT %(k)s"
 
     @property
     def checked(self) -> str:
@@ -310,68 +297,60 @@ class Postgres(Database):
     def asked(self, text: str) -> str:
         return text
 
+    def names(self) -> dict[str, Any]:
+        weights = "{" + ",".join(repr(weight) for weight in reversed(self._classes())) + "}"
+        columns = {f"column{place}": _named(name) for place, name in enumerate(self.columns)}
+        return super().names() | columns | {"language": _quoted(self.language), "weights": _quoted(weights)}
+
     def afterwards(self, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
-        sql = _sql()
         if self.vector is None or self.vector in (self.plant or {}) or self._generated():
             return []
         # A trigger may have filled it; what is still empty would never be found.
-        statement = sql.SQL(
-            "UPDATE {} AS document SET {} = setweight(to_tsvector({language}::regconfig, %(title)s::text), 'A')"
+        statement = self.composed(
+            "UPDATE {table} AS document SET {vector} = setweight(to_tsvector({language}::regconfig, %(title)s::text), 'A')"
             " || setweight(to_tsvector({language}::regconfig, %(text)s::text), 'B')"
-            " WHERE document.{} IS NULL AND document.{}::text = %(id)s::text"
-        ).format(
-            _named(*self._table()), _named(self.vector), _named(self.vector), _named(self.id), language=_quoted(self.language)
+            " WHERE document.{vector} IS NULL AND document.{id}::text = %(id)s::text"
         )
-        return [
-            (statement, {"title": plain(document.title), "text": plain(document.text), "id": document.id})
-            for document in documents
-        ]
+        texts = [(document.id, plain(document.title), plain(document.text)) for document in documents]
+        return [(statement, {"id": doc_id, "title": title, "text": text}) for doc_id, title, text in texts]
 
     def _generated(self) -> bool:
         """Whether PostgreSQL itself makes the tsvector of each row."""
-        sql = _sql()
-        statement = sql.SQL(
-            "SELECT attgenerated <> '' AS made FROM pg_attribute WHERE attrelid = {}::regclass AND attname = %(name)s"
-        ).format(sql.Literal(_named(*self._table()).as_string(None)))
-        found = self.fetch(statement, {"name": self.vector})
+        table = _sql().Literal(_named(*self._table()).as_string(None))
+        statement = (
+            "SELECT attgenerated <> '' AS made FROM pg_attribute WHERE attrelid = {place}::regclass AND attname = %(name)s"
+        )
+        found = self.fetch(self.composed(statement, place=table), {"name": self.vector})
         return bool(found and found[0]["made"])
 
-    def found(self) -> tuple[Any, Any]:
-        sql = _sql()
-        vector = self._vector()
-        weights = sql.Literal("{" + ",".join(repr(weight) for weight in reversed(self._classes())) + "}")
-        score = sql.SQL("{}({}::float4[], {}, question.query, {})").format(
-            _named("pg_catalog", self.rank), weights, vector, sql.Literal(self.normalization)
-        )
-        return score, sql.SQL("{} @@ question.query").format(vector)
+    def found(self) -> tuple[str, str]:
+        vector = "document.{vector}" if self.vector is not None else self._of_columns()
+        score = f"pg_catalog.{self.rank}({{weights}}::float4[], {vector}, question.query, {self.normalization})"
+        return score, f"{vector} @@ question.query"
 
-    def _vector(self) -> Any:
-        sql = _sql()
-        if self.vector is not None:
-            return sql.SQL("document.{}").format(_named(self.vector))
-        values = sorted(set(self._column_weights()), reverse=True)
+    def _of_columns(self) -> str:
+        """Return the tsvector of the columns, each in the class of its weight."""
+        weights = self._column_weights()
+        values = sorted(set(weights), reverse=True)
         parts = [
-            sql.SQL("setweight(to_tsvector({}::regconfig, coalesce(document.{}::text, '')), {})").format(
-                _quoted(self.language), _named(name), sql.Literal(LETTERS[values.index(weight)])
-            )
-            for name, weight in zip(self.columns, self._column_weights(), strict=True)
+            f"setweight(to_tsvector({{language}}::regconfig, coalesce(document.{{column{place}}}::text, '')), "
+            f"'{LETTERS[values.index(weight)]}')"
+            for place, weight in enumerate(weights)
         ]
-        return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
+        return f"({' || '.join(parts)})"
 
-    def beside(self) -> Any:
+    def beside(self) -> str:
         """Return the question as a tsquery, of which no part was read as an operator.
 
         ``websearch_to_tsquery`` and ``to_tsquery`` read operators from the question; ``plainto_tsquery`` reads none but wants
         every word. For any of the words, the question is cut into lexemes as a document is; each is quoted, and OR joins them.
         """
-        sql = _sql()
-        if self.match == "all":
-            query = "plainto_tsquery({}::regconfig, %(text)s::text)"
-        else:
+        query = "plainto_tsquery({language}::regconfig, %(text)s::text)"
+        if self.match == "any":
             quoted = r"'''' || replace(replace(word.lexeme, E'\\', E'\\\\'), '''', '''''') || ''''"
-            query = f"string_agg({quoted}, ' | ')::tsquery"
-            query = f"(SELECT {query} FROM unnest(to_tsvector({{}}::regconfig, %(text)s::text)) AS word)"
-        return sql.SQL(f", (SELECT {query} AS query) AS question").format(_quoted(self.language))
+            lexemes = "unnest(to_tsvector({language}::regconfig, %(text)s::text)) AS word"
+            query = f"(SELECT string_agg({quoted}, ' | ')::tsquery FROM {lexemes})"
+        return f", (SELECT {query} AS query) AS question"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,22 +383,16 @@ class Pgvector(Database, VectorConnector):
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         return [{self.vector: _written(row)} for row in self.document_vectors(documents)]
 
-    def _distance(self) -> Any:
-        sql = _sql()
+    def _distance(self) -> str:
         # The parameter has no type of its own, so that it takes the column's: vector or halfvec.
-        return sql.SQL(f"document.{{}} {METRICS[self.metric][0]} %(vector)s").format(_named(self.vector))
+        return f"document.{{vector}} {METRICS[self.metric][0]} %(vector)s"
 
-    def found(self) -> tuple[Any, Any]:
-        sql = _sql()
-        score = sql.SQL(METRICS[self.metric][1]).format(self._distance())
-        return score, self.ready()
+    def found(self) -> tuple[str, str]:
+        return METRICS[self.metric][1].format(self._distance()), self.ready()
 
-    def ranked(self, rows: Any) -> Any:
-        sql = _sql()
+    def ranked(self, rows: str) -> str:
         # An index answers only an order by the bare distance; by the score, every row is compared.
-        if not self.exact:
-            rows = sql.SQL("{} ORDER BY {} LIMIT %(k)s").format(rows, self._distance())
-        return super().ranked(rows)
+        return super().ranked(rows if self.exact else f"{rows} ORDER BY {self._distance()} LIMIT %(k)s")
 
 
 def _sql() -> Any:
