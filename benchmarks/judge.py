@@ -170,7 +170,8 @@ def render(report: dict[str, Any]) -> str:
         "λ",
     )
     rows = []
-    for row in report["rows"]:
+    shown = (row for row in report["rows"] if row["judged"] == SIZES[0][0] or row["judge"].startswith("simulated"))
+    for row in shown:
         holds = (f"{row[name]:.1%}" for name in ("both", "human_only", "judge_only"))
         halves = (f"{row[name]:.4f}" for name in ("half_both", "half_human"))
         rows.append(

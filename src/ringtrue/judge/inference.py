@@ -5,7 +5,7 @@ The estimate is the mean of people's values, moved by λ times what the model sa
 people's queries are a random sample, the interval holds at its level whatever the model's errors are. Angelopoulos, Duchi and
 Zrnic (2023), PPI++; Cochran (1977), Sampling Techniques, 7.
 
-What a user loses without it: an interval from the model's grades alone held the true difference of two systems in 0 to 75 % of
+What a user loses without it: an interval from the model's grades alone held the true difference of two systems in 0 to 79 % of
 the cases in which it promised 95 % (docs/judges.md).
 """
 
