@@ -213,7 +213,7 @@ def test_every_setting_is_tried_here_or_the_same_for_all(name: str) -> None:
     tried = {key for part in (settings, *deciding, *aside, USUAL_ASIDE) for key in part}
     known = {item.name for item in fields(kind(name))}
     shared = {"name", "duplicates", "plant", "object", "retriever", "ca_file"}
-    assert known - tried <= shared | ({"token_env"} if name == "mcp" else set()) | _in_other_cases(name)
+    assert known - tried <= shared | ({"token_env"} if name in ("mcp", "qdrant") else set()) | _in_other_cases(name)
 
 
 def _in_other_cases(name: str) -> set[str]:

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Literal
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.records import Hit
 from ringtrue.retrieve.connectors import described, settings_of
-from ringtrue.retrieve.connectors.base import Remote
+from ringtrue.retrieve.connectors.base import JsonApi
 from ringtrue.retrieve.connectors.settings import Count, Seconds, Text, Url
-from ringtrue.retrieve.connectors.web import call, keys_of
+from ringtrue.retrieve.connectors.web import keys_of
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.protocol import plain, ranked
 from ringtrue.retrieve.stages import Reordering
@@ -93,7 +93,7 @@ class CrossEncoder(Reranker):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankEndpoint(Remote, ABC):
+class RerankEndpoint(JsonApi, ABC):
     """A model behind an address, which scores documents for a question."""
 
     stage: ClassVar[str]
@@ -101,10 +101,6 @@ class RerankEndpoint(Remote, ABC):
 
     url: Url = field(repr=False)
     model: Text | None = None
-    token_env: str | None = None
-    """Environment variable with a bearer token."""
-    ca_file: str | None = None
-    """The certificate authority of the address, if it is not a public one."""
     timeout: Seconds = 30.0
 
     @abstractmethod
@@ -117,9 +113,7 @@ class RerankEndpoint(Remote, ABC):
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """Return what the address answers; raises SearchFailed."""
-        token = self.secret(self.token_env)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return call(self.name, "POST", self.url, json=body, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
+        return self.request("POST", self.url, self.deadline(), json=body)
 
 
 class RemoteReranker(Reranker):

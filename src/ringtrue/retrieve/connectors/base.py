@@ -24,7 +24,7 @@ from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, T
 from ringtrue.records import Hit
 from ringtrue.retrieve.connectors.deciding import model, settled
 from ringtrue.retrieve.connectors.settings import Attempts, Seconds, check_settings
-from ringtrue.retrieve.connectors.web import redacted
+from ringtrue.retrieve.connectors.web import call, redacted
 from ringtrue.retrieve.protocol import Scope, as_hits, check_k, plain
 
 PAUSE = 0.2
@@ -144,11 +144,6 @@ class Remote:
         """Return a secret from the environment variable a setting names, or None when the setting is empty."""
         return config.secret(variable) if variable else None
 
-    def login(self, user_env: str | None, password_env: str | None) -> tuple[str, str] | None:
-        """Return user and password of basic authentication, None if the settings name none."""
-        user, password = self.secret(user_env), self.secret(password_env)
-        return None if user is None or password is None else (user, password)
-
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show; here, what the environment variables that settings name hold."""
         # A user's name is not a secret, and often a word that messages need.
@@ -159,6 +154,53 @@ class Remote:
         for variable in variables:
             with suppress(MissingInput):
                 yield self.secret(variable) or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonApi(Remote):
+    """A system that is asked over HTTP and answers JSON."""
+
+    token_env: str | None = None
+    """Environment variable with a bearer token."""
+    ca_file: str | None = None
+    """PEM file of the server's certificate authority, if it is not a public one."""
+
+    def credentials(self) -> dict[str, str]:
+        """Return the headers of every request."""
+        token = self.secret(self.token_env)
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def login(self) -> tuple[str, str] | None:
+        """Return user and password of basic authentication, None if the settings name none."""
+        return None
+
+    def request(self, method: str, url: str, left: SecondsLeft, **sent: Any) -> Any:
+        """Return what a request with the credentials gets in the seconds left; raises SearchFailed."""
+        access: dict[str, Any] = {
+            "headers": self.credentials(),
+            "auth": self.login(),
+            "ca_file": self.ca_file,
+            "secrets": self.secrets(),
+        }
+        return call(self.name, method, url, timeout=round(left(), 2) or 0.01, **access, **sent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasicLogin(JsonApi):
+    """One that may also ask for a user and a password."""
+
+    user_env: str | None = None
+    """Environment variables with user and password of basic authentication."""
+    password_env: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one = (self.user_env is None) != (self.password_env is None)
+        self.refuse((one, "only one of user_env and password_env is given; give both or none"))
+
+    def login(self) -> tuple[str, str] | None:
+        user, password = self.secret(self.user_env), self.secret(self.password_env)
+        return None if user is None or password is None else (user, password)
 
 
 @dataclass(frozen=True, kw_only=True)

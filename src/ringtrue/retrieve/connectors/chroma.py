@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.base import Row, SecondsLeft, enough, field_of, readings
+from ringtrue.retrieve.connectors.base import JsonApi, Row, SecondsLeft, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Rule, Text, Url
-from ringtrue.retrieve.connectors.web import call
 from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope
 
@@ -31,7 +30,7 @@ class ChromaCollection(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chroma(VectorConnector):
+class Chroma(JsonApi, VectorConnector):
     """A collection of a Chroma server.
 
     Scores are similarities: the cosine, the inner product, or the negative squared distance, as the collection measures.
@@ -47,12 +46,8 @@ class Chroma(VectorConnector):
     database: Name = "default_database"
     document: Text | None = None
     """The metadata field that holds the document id where records are passages; the record id then names the passage."""
-    token_env: str | None = None
-    """The environment variable that holds the token."""
     token_header: str = "x-chroma-token"
     """The header of the token: 'x-chroma-token', or 'Authorization' to send it as a bearer token."""
-    ca_file: str | None = None
-    """Certificates to trust instead of the system's."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,16 +181,10 @@ class Chroma(VectorConnector):
     def _post(self, found: ChromaCollection, action: str, left: SecondsLeft, json: Any) -> Any:
         return self._call("POST", f"{quote(found.id, safe='')}/{action}", left, json)
 
+    def credentials(self) -> dict[str, str]:
+        token, header = self.secret(self.token_env), self.token_header.lower()
+        return {header: HEADERS[header] + token} if token else {}
+
     def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
-        token = self.secret(self.token_env)
-        header = self.token_header.lower()
         place = f"tenants/{quote(self.tenant, safe='')}/databases/{quote(self.database, safe='')}/collections"
-        return call(
-            self.name,
-            method,
-            f"{self.url.rstrip('/')}/api/v2/{place}/{path}",
-            json=json,
-            headers={header: HEADERS[header] + token} if token else None,
-            timeout=round(left(), 2) or 0.01,
-            ca_file=self.ca_file,
-        )
+        return self.request(method, f"{self.url.rstrip('/')}/api/v2/{place}/{path}", left, json=json)

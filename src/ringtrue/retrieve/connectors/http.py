@@ -26,11 +26,11 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, nearest
-from ringtrue.retrieve.connectors.base import Row, SecondsLeft, enough
+from ringtrue.retrieve.connectors.base import BasicLogin, Row, enough
 from ringtrue.retrieve.connectors.deciding import template
 from ringtrue.retrieve.connectors.settings import QUESTION as _PLACE
 from ringtrue.retrieve.connectors.settings import Url, asked_for, filled, places, texts
-from ringtrue.retrieve.connectors.web import call, keys_of
+from ringtrue.retrieve.connectors.web import keys_of
 from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant, no_mark
 from ringtrue.retrieve.protocol import Scope
 
@@ -226,7 +226,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Http(MappedConnector):
+class Http(BasicLogin, MappedConnector):
     """A JSON endpoint."""
 
     ASIDE: ClassVar[frozenset[str]] = MappedConnector.ASIDE | {"headers", "token_header", "token_prefix"}
@@ -250,15 +250,8 @@ class Http(MappedConnector):
     """Dotted path to the list of hits in the answer; empty when the answer is the list."""
     null_is_empty: bool = False
     """True if the system says null, or leaves the list out, when it found nothing."""
-    token_env: str | None = None
-    """Environment variable that holds a token."""
     token_header: str = "Authorization"
     token_prefix: str = "Bearer "
-    user_env: str | None = None
-    """Environment variables that hold user and password for basic authentication."""
-    password_env: str | None = None
-    ca_file: str | None = None
-    """PEM file of the certificate authority, if it is not one of the usual."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -271,10 +264,6 @@ class Http(MappedConnector):
         both = self.user_env and self.token_env and self.token_header.lower() == "authorization"
         self.refuse(
             (self.method == "GET" and self.body is not None, "a GET has no body; write it as params, or method = 'POST'"),
-            (
-                (self.user_env is None) != (self.password_env is None),
-                "only one of user_env and password_env is given; give both or none",
-            ),
             (both, "token_env and user_env would both fill Authorization; give one of them"),
             (unknown, f"unknown placeholder {unknown!r}; did you mean {known}?"),
             (mixed, f"{mixed!r:.60} mixes the question with a scope; write them as two values"),
@@ -307,20 +296,9 @@ class Http(MappedConnector):
             return []
         return super().listed(answer)
 
-    def request(self, method: str, url: str, left: SecondsLeft, **sent: Any) -> Any:
-        """Return what a request with the credentials gets in the seconds left; raises SearchFailed."""
+    def credentials(self) -> dict[str, str]:
         token = self.secret(self.token_env)
-        return call(
-            self.name,
-            method,
-            url,
-            headers={**(self.headers or {}), **({self.token_header: self.token_prefix + token} if token else {})},
-            auth=self.login(self.user_env, self.password_env),
-            timeout=round(left(), 2) or 0.01,
-            ca_file=self.ca_file,
-            secrets=self.secrets(),
-            **sent,
-        )
+        return {**(self.headers or {}), **({self.token_header: self.token_prefix + token} if token else {})}
 
     def sent(self, request: Request, values: Mapping[str, Any], *, absent: Any = ...) -> Any:
         # In an address a value must not become a further part of the path.

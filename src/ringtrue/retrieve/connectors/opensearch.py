@@ -16,9 +16,8 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.base import Row, SecondsLeft, all_found, enough, field_of
+from ringtrue.retrieve.connectors.base import BasicLogin, Row, SecondsLeft, all_found, enough, field_of
 from ringtrue.retrieve.connectors.settings import Count, Rule, Url, asked_for, filled, places
-from ringtrue.retrieve.connectors.web import call
 from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -36,7 +35,7 @@ _TERM = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]{{1,255}}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rest(VectorConnector):
+class _Rest(BasicLogin, VectorConnector):
     """What both systems share: addressing, credentials, the text query, and how an answer is read."""
 
     url: Url = field(repr=False)
@@ -61,16 +60,8 @@ class _Rest(VectorConnector):
     """Name in a scope → keyword field, ``{"hotel": "hotel.keyword"}``; a name that is not here is a field itself."""
     max_clauses: Count = 1000
     """The most clauses of a query; a longer question is cut, since the system would refuse it (its default is 1024)."""
-    user_env: str | None = None
-    """Environment variable with the user of basic authentication."""
-    password_env: str | None = None
-    """Environment variable with its password."""
     api_key_env: str | None = None
     """Environment variable with an API key, sent as ``Authorization: ApiKey …``."""
-    token_env: str | None = None
-    """Environment variable with a bearer token."""
-    ca_file: str | None = field(default=None, repr=False)
-    """Certificate authority that signed the cluster's certificate, when it is not a public one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,15 +80,11 @@ class _Rest(VectorConnector):
                 own and "k" not in places(self.body),
                 'the body never says "{k}"; write "size" = "{k}" in it, or 10 hits come at most',
             ),
-            (
-                (self.user_env is None) != (self.password_env is None),
-                "basic authentication needs user_env and password_env; write both",
-            ),
             (len(kinds) > 1, f"{' and '.join(kinds)} are given; only one way to log in can be used, keep one"),
         )
 
     @abstractmethod
-    def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
+    def question(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
         """Return the parts of the body that ask: ``query`` and what belongs to it."""
 
     def params(self) -> dict[str, str]:
@@ -132,7 +119,7 @@ class _Rest(VectorConnector):
             {"term": {self.filters.get(name, name): {"value": plain(str(value))}}} for name, value in (scope or {}).items()
         ]
         fields = [name for name in (self.id, self.chunk) if name and name != "_id"]
-        return {"size": k, "_source": fields or False, **self.request(cut, vector, k=k, filters=filters)}
+        return {"size": k, "_source": fields or False, **self.question(cut, vector, k=k, filters=filters)}
 
     def multi_match(self, text: str) -> dict[str, Any]:
         """Return the text query: every word counts, the best field of a document decides."""
@@ -207,16 +194,7 @@ class _Rest(VectorConnector):
 
     def _request(self, action: str, left: SecondsLeft, **sent: Any) -> Any:
         try:
-            return call(
-                self.name,
-                "POST",
-                f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/{action}",
-                headers=self._headers(),
-                auth=self.login(self.user_env, self.password_env),
-                timeout=left(),
-                ca_file=self.ca_file,
-                **sent,
-            )
+            return self.request("POST", f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/{action}", left, **sent)
         except BadAnswer as problem:
             if "HTTP 404" in str(problem) and "index_not_found" in str(problem):
                 raise BadAnswer(f"{self.name} has no index '{self.index}'; check index=, or create it there") from problem
@@ -224,12 +202,12 @@ class _Rest(VectorConnector):
         except TimedOut as problem:
             raise self.too_slow() from problem
 
-    def _headers(self) -> dict[str, str]:
-        key, token = self.secret(self.api_key_env), self.secret(self.token_env)
-        if key is not None:
-            # Both forms are in use: the pair id:key, and its base64 as the system itself hands it out.
-            return {"Authorization": f"ApiKey {base64.b64encode(key.encode()).decode() if ':' in key else key}"}
-        return {} if token is None else {"Authorization": f"Bearer {token}"}
+    def credentials(self) -> dict[str, str]:
+        key = self.secret(self.api_key_env)
+        if key is None:
+            return super().credentials()
+        # Both forms are in use: the pair id:key, and its base64 as the system itself hands it out.
+        return {"Authorization": f"ApiKey {base64.b64encode(key.encode()).decode() if ':' in key else key}"}
 
     def _searched(self, body: Mapping[str, Any], left: SecondsLeft, params: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return the hits of a search that all shards answered in time."""
@@ -279,7 +257,7 @@ class OpenSearch(_Rest):
     def params(self) -> dict[str, str]:
         return super().params() | ({"search_pipeline": self.pipeline} if self.pipeline else {})
 
-    def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
+    def question(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
         words: dict[str, Any] = self.multi_match(text) if self.fields else {}
         within = {"filter": {"bool": {"filter": list(filters)}}} if filters else {}
         near = {"knn": {self.vector_field: {"vector": vector, "k": k, **within}}}
@@ -301,7 +279,7 @@ class Elasticsearch(_Rest):
     candidates: Candidates = 100
     """Candidates that every shard looks at for a vector search; at least k are taken."""
 
-    def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
+    def question(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
         asked: dict[str, Any] = {}
         if self.mode != "vector":
             words = self.multi_match(text)

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, nearest
-from ringtrue.retrieve.connectors.base import Row, SecondsLeft, enough, field_of, readings
+from ringtrue.retrieve.connectors.base import JsonApi, Row, SecondsLeft, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Text, Url
-from ringtrue.retrieve.connectors.web import call
 from ringtrue.retrieve.connectors.writing import Mark, Planted, VectorConnector
 from ringtrue.retrieve.protocol import Scope
 
@@ -29,7 +28,7 @@ class QdrantVectors(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qdrant(VectorConnector):
+class Qdrant(JsonApi, VectorConnector):
     """A collection of Qdrant, searched by vector.
 
     Scores are Qdrant's: the cosine or the dot product; Euclidean and Manhattan distances are negated.
@@ -47,8 +46,6 @@ class Qdrant(VectorConnector):
     """The payload field that names the passage; without it, where document= is given, the point's own id."""
     api_key_env: str | None = None
     """The environment variable that holds the API key."""
-    ca_file: str | None = None
-    """Certificates to trust instead of the system's."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         vector, left = self.query_vector(text), self.deadline()
@@ -160,18 +157,14 @@ class Qdrant(VectorConnector):
             f"{self.name} answered {answer!r:.60}, which is not an answer of Qdrant; check that the url is Qdrant's"
         )
 
-    def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
+    def credentials(self) -> dict[str, str]:
         key = self.secret(self.api_key_env)
+        return super().credentials() if key is None else {"api-key": key}
+
+    def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
+        place = f"{self.url.rstrip('/')}/collections/{quote(self.collection, safe='')}"
         try:
-            answer = call(
-                self.name,
-                method,
-                f"{self.url.rstrip('/')}/collections/{quote(self.collection, safe='')}{path}",
-                json=json,
-                headers={"api-key": key} if key else None,
-                timeout=left(),
-                ca_file=self.ca_file,
-            )
+            answer = self.request(method, f"{place}{path}", left, json=json)
         except BadAnswer as problem:
             if "HTTP 404" in str(problem):
                 said = f"{self.name} has no collection '{self.collection}'"
