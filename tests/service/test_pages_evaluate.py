@@ -144,30 +144,6 @@ def test_what_cannot_be_evaluated_is_said_and_the_form_keeps_what_was_written(
         assert page.input_value(f"#f-{field}") == value
 
 
-def test_a_part_of_a_fused_search_is_evaluated_alone_as_over_rest(browser: Any, empty_url: str, brake: Brake) -> None:
-    """The channels of the search that is written are offered, and what is chosen is what ?components= asks for.
-
-    The job is held: once it is done the page goes on to its result.
-    """
-    with reading(browser, f"{empty_url}/evaluate?golden=hotel&retriever=bm25") as page:
-        page.get_by_text("More settings").click()
-        assert page.locator("#channels input").count() == 0
-        page.fill("#f-retriever", "rrf(bm25, fts5)")
-        page.locator("#f-retriever").blur()
-        page.get_by_label("fts5", exact=True).wait_for()
-        assert [one.get_attribute("id") for one in page.locator("#channels input").all()] == ["f-only-bm25", "f-only-fts5"]
-        page.get_by_label("fts5", exact=True).check()
-        page.get_by_role("button", name="Evaluate", exact=True).click()
-        page.wait_for_url("**/jobs/job_*")
-        job = page.request.get(f"{empty_url}/v1/jobs/{urlsplit(page.url).path.rpartition('/')[2]}").json()
-        body = {"golden": "hotel", "retriever": "rrf(bm25, fts5)", "wait": False}
-        asked = page.request.post(f"{empty_url}/v1/evaluate?components=fts5", data=body)
-        there = page.request.get(f"{empty_url}{asked.headers['location']}").json()
-        assert job["request"]["retriever"] == there["request"]["retriever"] == "fts5"
-        page.goto(f"{empty_url}/evaluate?golden=hotel&retriever=rrf(bm25,fts5)&only=bm25")
-        assert page.get_by_label("bm25", exact=True).is_checked()
-
-
 def test_a_failed_job_says_why_and_offers_to_try_again(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/jobs?state=failed") as page:
         page.locator("tbody th a").first.click()

@@ -11,7 +11,6 @@ from ringtrue.charts.plots import (
     Point as Point,
     Strand as Strand,
     course as course,
-    cumulative as cumulative,
     parallel as parallel,
     per_query as per_query,
     scatter as scatter,

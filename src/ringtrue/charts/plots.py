@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from ringtrue.charts import svg
 from ringtrue.charts.svg import FOOT, Place, Scale, band, dot, known, levels, line, linked, plain, text, thread
-from ringtrue.measures import latency
 
 Decision = Literal["accepted", "rejected"]
 MOST_STRANDS = 200
@@ -198,30 +197,6 @@ def sequential(
         anchor, shift = ("end", -4) if x > 50 else ("start", 4)
         parts += [dot(f"decided {tone}", (x, y), 7), text(f"limit-name {tone}", x, beside, decision, anchor, dx=shift)]
     return svg.plot(parts, label, height)
-
-
-def cumulative(series: Mapping[str, Sequence[float]], *, label: str, height: int = 220) -> Markup:
-    """Return the share of queries answered within so many milliseconds, one curve for each series."""
-    fastest = max(min(map(min, series.values())), 1e-3)
-    # The slowest hundredth would squeeze everything else; its curve leaves the picture on the right.
-    slowest = max(latency(values).p99 for values in series.values()) * 1.1
-    # Latencies often spread over decades; on a straight axis all but the slowest would stand on the left edge.
-    logarithmic = slowest > 20 * fastest
-    across = Scale(fastest if logarithmic else 0.0, slowest or 1.0, 1.0, 99.0, logarithmic)
-    body = height - FOOT
-    up, parts = Scale(0.0, 1.0, body - 4, 6), svg.ticks(across, body, unit=" ms", lines=False)
-    for share, name in ((0.0, ""), (0.5, "50 %"), (0.95, "95 %")):
-        y = up.at(share)
-        parts += [line("grid", 0, 100, y, y), text("tick", 100, y + 13, name, "end")]
-    curves = []
-    for index, values in enumerate(series.values()):
-        ordered, count = sorted(values), len(values)
-        # A picture is not wider than some hundred steps.
-        places = sorted({round(place * (count - 1) / 299) for place in range(300)})
-        steps = "".join(f"H{across.at(ordered[place]):.2f}V{up.at((place + 1) / count):.1f}" for place in places)
-        drawn = f"M{across.at(ordered[0]):.2f} {up.at(0):.1f}{steps}H100"
-        curves.append(svg.tag("path", f"curve series-{index}", vector_effect="non-scaling-stroke", d=drawn))
-    return svg.picture([*parts, svg.stretched("".join(reversed(curves)), body)], label, height)
 
 
 def _interval(points: Sequence[Point], across: Scale, up: Scale, body: int) -> str:

@@ -33,7 +33,6 @@ class Scale:
     start: float = 3.0
     """Where ``low`` lies; the margins leave room for dots."""
     end: float = 97.0
-    logarithmic: bool = False
 
     @classmethod
     def over(
@@ -59,8 +58,7 @@ class Scale:
 
     def at(self, value: float) -> float:
         """Return the place of a value, cut off at the ends."""
-        low, high, value = (self._unit(number) for number in (self.low, self.high, value))
-        share = min(1.0, max(0.0, (value - low) / (high - low)))
+        share = min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int = 5) -> list[float]:
@@ -70,26 +68,13 @@ class Scale:
         [0.0, 0.25, 0.5, 0.75, 1.0]
         >>> Scale(-0.03, 0.12).ticks()
         [0.0, 0.05, 0.1]
-        >>> Scale(2.0, 900.0, logarithmic=True).ticks()
-        [5.0, 20.0, 100.0, 500.0]
         """
-        if self.logarithmic:
-            return self._decades(most)
         for step in _steps((self.high - self.low) / most):
             first = math.ceil(self.low / step - 1e-9)
             last = math.floor(self.high / step + 1e-9)
             if last - first < most:
                 return [round(place * step, 10) for place in range(first, last + 1)]
         return []
-
-    def _unit(self, value: float) -> float:
-        return math.log(max(value, 1e-6)) if self.logarithmic else value
-
-    def _decades(self, most: int) -> list[float]:
-        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-        found = [step * 10.0**power for power in powers for step in (1, 2, 5) if self.low <= step * 10.0**power <= self.high]
-        every = math.ceil(len(found) / most) or 1
-        return found[every - 1 :: every]
 
 
 def _steps(least: float) -> Iterable[float]:
@@ -186,14 +171,13 @@ def levels(up: Scale) -> list[str]:
     return parts
 
 
-def ticks(across: Scale, body: int, *, unit: str = "", lines: bool = True) -> list[str]:
+def ticks(across: Scale, body: int) -> list[str]:
     """Return the numbers below a picture, and lines up from them."""
     parts = []
     for tick in across.ticks():
         x = across.at(tick)
-        parts += [line("grid", x, x, 0, body)] if lines else []
         anchor = "start" if x < 3 else "end" if x > 97 else "middle"
-        parts.append(text("tick", x, body + FOOT - 4, f"{tick:,.10g}{unit}", anchor))
+        parts += [line("grid", x, x, 0, body), text("tick", x, body + FOOT - 4, f"{tick:,.10g}", anchor)]
     return parts
 
 
@@ -259,7 +243,7 @@ def interval(
 ) -> Markup:
     """Return one row: a dot with its interval, the zero line, and a hollow dot for what it was before."""
     middle = ROW / 2
-    parts = _grid(scale, ROW)
+    parts = [line("grid", x, x, 0, ROW) for x in map(scale.at, scale.ticks())]
     if zero is not None:
         parts.append(line("zero", scale.at(zero), scale.at(zero), 0, ROW))
     if known(before):
@@ -281,19 +265,17 @@ def axis(scale: Scale, *, sign: bool = False) -> Markup:
     return picture([text("tick", scale.at(tick), 12, name(tick)) for tick in scale.ticks()], "", 18, "")
 
 
-def bar(scale: Scale, value: float, *, tone: str, label: str) -> Markup:
-    """Return one tall row: a bar from the left end."""
-    bars = [_bar(tone, scale.start, scale.at(value))] if known(value) else []
-    return picture([*_grid(scale, TALL), *bars], label, TALL, "")
-
-
 def step(scale: Scale, start: float, end: float, *, tone: str, label: str, last: bool = False) -> Markup:
     """Return one tall row of a waterfall: the part between two running totals, and a thread to the next row."""
     left, right = sorted((scale.at(start), scale.at(end)))
-    parts = [_bar(tone, left, max(right, left + 0.3))]
-    if not last:
-        parts.append(line("carry", scale.at(end), scale.at(end), TALL / 2, TALL + 12))
-    return picture(parts, label, TALL, "")
+    carry = [] if last else [line("carry", scale.at(end), scale.at(end), TALL / 2, TALL + 12)]
+    return picture([_bar(tone, left, max(right, left + 0.3)), *carry], label, TALL, "")
+
+
+def bar(scale: Scale, value: float, *, tone: str, label: str) -> Markup:
+    """Return one tall row: a bar from the left end, over its grid."""
+    bars = [_bar(tone, scale.start, scale.at(value))] if known(value) else []
+    return picture([*(line("grid", x, x, 0, TALL) for x in map(scale.at, scale.ticks())), *bars], label, TALL, "")
 
 
 def sparkline(values: Sequence[float | None], *, label: str, height: int = 34) -> Markup:
@@ -305,10 +287,6 @@ def sparkline(values: Sequence[float | None], *, label: str, height: int = 34) -
     places = [(across.at(place), up.at(value)) if known(value) else None for place, value in enumerate(values)]
     last = next(place for place in reversed(places) if place is not None)
     return picture([thread("thread plain", places, height), dot("dot plain", last, 4)], label, height, "spark")
-
-
-def _grid(scale: Scale, height: int) -> list[str]:
-    return [line("grid", x, x, 0, height) for x in map(scale.at, scale.ticks())]
 
 
 def _bar(tone: str, left: float, right: float) -> str:

@@ -40,8 +40,6 @@ from ringtrue.errors import (
 )
 
 Words = Sequence[tuple[re.Pattern[str], str]]
-APART = "Compare different sets on purpose"
-"""The box on the page Compare."""
 
 _BOTH = (
     re.compile(r"map them with --id-pattern '[^']*'(?: \(ids= in Python\))?"),
@@ -51,7 +49,10 @@ _PAGES: Words = (
     _BOTH,
     (re.compile(r"(?:GET )?/v1/queries lists the newest"), "the query log lists the newest"),
     (re.compile(r"/v1/openapi\.json lists what there is"), "the menu leads to what there is"),
-    (re.compile(r"allow it \(--allow-different-sets, allow_different_sets=True\)"), f"tick “{APART}”"),
+    (
+        re.compile(r"allow it \(--allow-different-sets, allow_different_sets=True\)"),
+        "compare them with `ringtrue compare --allow-different-sets`",
+    ),
     (re.compile(r", or accept it with --allow [\w-]+(?: \(allow= in Python\))?"), ""),
 )
 _REST: Words = (

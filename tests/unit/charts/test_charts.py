@@ -71,7 +71,6 @@ def test_names_and_words_are_escaped() -> None:
         charts.step(scale, 0.5, 0.7, tone=NASTY, label=NASTY),
         charts.per_query([0.2, -0.1], better=1, label=NASTY),
         charts.course([START], [Curve(NASTY, [1], NASTY)], label=NASTY),
-        charts.cumulative({NASTY: [1.0, 2.0]}, label=NASTY),
     ]
 
     for picture in pictures:

@@ -435,9 +435,3 @@ def test_a_scale_without_values_is_none_and_one_value_gets_room() -> None:
     scale = charts.Scale.over([0.5])
     assert scale is not None
     assert scale.at(0.5) == pytest.approx(50)
-
-
-def test_latencies_that_are_all_equal_can_be_drawn() -> None:
-    drawn = charts.cumulative({"a": [3.0, 3.0, 3.0]}, label="x")
-    assert "nan" not in drawn
-    assert 'class="curve series-0"' in drawn

@@ -361,7 +361,7 @@ def blame(sides: Sides) -> Mapping[str, Any]:
 
 
 def latencies(sides: Sides) -> Mapping[str, Any]:
-    """Return percentiles and the curve of both sides; nothing if nothing was measured."""
+    """Return percentiles of both sides; nothing if nothing was measured."""
     now, before = sides.times
     if not now:
         return {"rows": []}
@@ -370,11 +370,10 @@ def latencies(sides: Sides) -> Mapping[str, Any]:
         series[sides.before_name] = before
     told = {name: latency(values) for name, values in series.items()}
     rows = [
-        {"name": name, "series": index, "count": f"{found.count:,}"}
+        {"name": name, "count": f"{found.count:,}"}
         | {shown: milliseconds(getattr(found, shown)) for shown in ("mean", *PERCENTILES)}
-        for index, (name, found) in enumerate(told.items())
+        for name, found in told.items()
     ]
-    words = "; ".join(f"{row['name']}: half within {row['p50']}, 95 % within {row['p95']}" for row in rows)
     compared = sides.comparison.latency if sides.comparison else None
     difference = ""
     if compared and math.isfinite(compared.mean_diff):
@@ -383,7 +382,6 @@ def latencies(sides: Sides) -> Mapping[str, Any]:
         difference = f"{mean} on average over {over}, interval {low} to {high}"
     return {
         "rows": rows,
-        "chart": charts.cumulative(series, label=f"Share of queries answered within a time. {words}."),
         "difference": difference,
         "comparable": len(series) == 1 or sides.same_machine,
     }

@@ -14,12 +14,10 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from ringtrue.answers import ENDED, JobState
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.measures import Measure
-from ringtrue.retrieve import channels_in
 from ringtrue.run import DEFAULT_MEASURES
 from ringtrue.service.auth import Access, PageReader, PageWriter
-from ringtrue.service.context import Service
 from ringtrue.service.errors import Refused, refused
-from ringtrue.service.evaluating import EvaluationPlan, admitted_by, planned
+from ringtrue.service.evaluating import EvaluationPlan, planned
 from ringtrue.service.jobs import STOPPING
 from ringtrue.service.library import (
     baseline_named,
@@ -30,7 +28,7 @@ from ringtrue.service.library import (
     server_policy,
 )
 from ringtrue.service.models import Cursor
-from ringtrue.service.pages.shell import Choice, ChoiceField, Named, NamedField, TextField, fragment, page, wants_fragment
+from ringtrue.service.pages.shell import Choice, ChoiceField, Named, NamedField, TextField, page
 from ringtrue.service.routes import server
 from ringtrue.service.routes.evaluate import start_evaluation
 from ringtrue.service.routes.verdicts import start_gate
@@ -58,8 +56,6 @@ class EvaluationForm:
     measures: str = ""
     baseline: str = ""
     split: str = "all"
-    only: tuple[str, ...] = ()
-    """Channels of the search that are evaluated without the others."""
     k: str = ""
     tried: bool = False
     """It is only tried: how it does is no news about production."""
@@ -71,7 +67,6 @@ class EvaluationForm:
         return EvaluationPlan(
             golden_named(access, self.golden or None),
             retriever=self.retriever.strip() or None,
-            components=self.only,
             measures=measures_in(self.measures),
             k=int(self.k) if self.k.strip() else None,
             split=self.split,
@@ -96,28 +91,9 @@ def evaluate_form(
     retriever: Annotated[str, Query(max_length=2_000)] = "",
     baseline: Named = "",
     measures: Annotated[str, Query(max_length=2_000)] = "",
-    only: Annotated[list[str] | None, Query(max_length=24)] = None,
 ) -> Response:
-    """Show what can be evaluated, filled in as the address says; the channels alone where another search was chosen."""
-    asked = EvaluationForm(golden, retriever, measures, baseline, only=_names(only))
-    if wants_fragment(request):
-        there = _channels(access.service, asked.retriever)
-        return fragment(request, "evaluate.html.jinja", "channels", asked=asked, channels=there)
-    return _form(request, access, asked)
-
-
-def _names(given: list[str] | None) -> tuple[str, ...]:
-    """Return the channels that were chosen; a link may name several with commas between them, as REST does."""
-    return tuple(dict.fromkeys(name.strip() for one in given or () for name in one.split(",") if name.strip()))
-
-
-def _channels(service: Service, retriever: str) -> list[str]:
-    """Return the channels that a search fuses; none if it cannot be read, which starting it says."""
-    try:
-        text = admitted_by(service.settings, retriever) if retriever.strip() else service.settings.retriever
-        return channels_in(text)
-    except (RingtrueError, Refused):
-        return []
+    """Show what can be evaluated, filled in as the address says."""
+    return _form(request, access, EvaluationForm(golden, retriever, measures, baseline))
 
 
 def _form(request: Request, access: Access, asked: EvaluationForm, *, problem: Refused | None = None) -> Response:
@@ -143,7 +119,7 @@ def _form(request: Request, access: Access, asked: EvaluationForm, *, problem: R
         request, "evaluate.html.jinja", status=422 if problem else 200,
         asked=replace(asked, golden=asked.golden or first, retriever=asked.retriever or settings.retriever),
         sets=choices, standards=standards, problem=problem, splits=SPLITS,
-        measures=", ".join(DEFAULT_MEASURES), channels=_channels(access.service, asked.retriever),
+        measures=", ".join(DEFAULT_MEASURES),
         suggested=list(dict.fromkeys((settings.retriever, *settings.expressions, *SUGGESTED))),
         jobs=access.store.jobs(project=access.project, limit=LISTED),
     )  # fmt: skip
@@ -158,12 +134,11 @@ def start(
     measures: TextField = "",
     baseline: NamedField = "",
     split: ChoiceField = "all",
-    only: Annotated[list[str] | None, Form(max_length=24)] = None,
     k: ChoiceField = "",
     tried: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Start an evaluation as a job and go to where it is watched."""
-    asked = EvaluationForm(golden, retriever, measures, baseline, split, _names(only), k, bool(tried))
+    asked = EvaluationForm(golden, retriever, measures, baseline, split, k, bool(tried))
     try:
         plan = planned(access.service, asked.wanted(access))
         if baseline:

@@ -38,7 +38,7 @@ from ringtrue.retrieve import run_title, shorten
 from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Access, PageReader, PageWriter
-from ringtrue.service.errors import APART, Refused, clean, for_pages, refused
+from ringtrue.service.errors import Refused, clean, refused
 from ringtrue.service.library import (
     SHOWN,
     UPDATE,
@@ -57,7 +57,7 @@ from ringtrue.service.library import (
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import Choice, ChoiceField, Named, TextField, Words, fragment, page, wants_fragment
 from ringtrue.service.routes import runs
-from ringtrue.service.routes.verdicts import Decided, compared, comparison_opened, decided
+from ringtrue.service.routes.verdicts import Decided, comparison_opened, decided
 from ringtrue.store import StoredResult
 from ringtrue.verdict import Comparison, with_measures
 
@@ -119,10 +119,9 @@ def _run(
 ) -> Response:
     row, evaluation = run_opened(access, run_id)
     standards = baselines(access)
-    kept_as, alike = _kept_as(access, run_id, evaluation)
     values: dict[str, Any] = {
         "row": row, "baseline": baseline, "standards": standards, "problem": problem, "reason": reason,
-        "kept_as": kept_as, "alike": alike, "others": _others(access, row), "run": None,
+        "kept_as": _kept_as(access, run_id), "others": _others(access, row), "run": None,
         "baseline_name": name or (standards[0].name if standards else "production"), "unjudged": None,
         "choices": [(one.name, f"{one.name} {one.version}") for one in standards], "short": shorten, "judged": None,
         "preview": "", "report_by": "",
@@ -192,21 +191,15 @@ def _headline(row: StoredResult, report: Report) -> Headline:
     return replace(found, word=row.gate.upper(), tone=TONES.get(row.gate, "unsure"), why=why)
 
 
-def _kept_as(access: Access, run_id: str, evaluation: Evaluation | None) -> tuple[list[str], list[str]]:
-    """Return the baselines whose last version this run was made, and those which only have the same answers."""
-    kept: list[str] = []
-    alike: list[str] = []
+def _kept_as(access: Access, run_id: str) -> list[str]:
+    """Return the baselines whose last version this run was made."""
+    kept = []
     for one in baselines(access)[:STANDARDS]:
         subject = f"{one.name}@{one.version}"
         entries = access.store.audit(project=access.project, subject=subject, what=UPDATE, limit=1)
         if entries and entries[0].detail.get("run_id") == run_id:
             kept.append(f"{one.name} {one.version}")
-        elif evaluation is not None:
-            standard, setup = baseline_named(access, one.name), evaluation.setup
-            made = (standard.recorded_at, standard.retriever, standard.golden.content_hash)
-            if made == (setup.recorded_at, setup.retriever, setup.golden.content_hash):
-                alike.append(f"{one.name} {one.version}")
-    return kept, alike
+    return kept
 
 
 def _others(access: Access, row: StoredResult) -> list[tuple[str, str]]:
@@ -315,9 +308,7 @@ def run_query(request: Request, access: PageReader, run_id: RunId, query_id: str
     )  # fmt: skip
 
 
-Apart = Annotated[str, Query(max_length=10)]
-"""Given if runs that were scored on different sets are compared all the same."""
-ROWS, CHOICES, SUGGESTED = 25, 100, 4
+ROWS, CHOICES = 25, 100
 FILTERS = (("", "all"), ("worse", "got worse"), ("better", "got better"), ("lost", "lost a relevant document"))
 
 
@@ -331,64 +322,38 @@ def compare_page(
     only: Choice = "",
     q: Annotated[str, Query(max_length=500)] = "",
     cursor: Cursor = None,
-    apart: Apart = "",
 ) -> Response:
     """Show whether run b is better than run a; without two runs, what there is to choose from."""
     values: dict[str, Any] = {"a": a, "b": b, "measure": measure, "only": only, "q": q, "cursor": cursor, "found": None}
-    values |= {"problem": None, "choices": [], "pairs": [], "preset": (a, b), "apart": apart, "apart_word": ""}
+    values |= {"problem": None, "choices": [], "preset": (a, b)}
     status = 200
     if not wants_fragment(request):
-        values["choices"], values["pairs"] = _choices(access, (a, b))
-        values["preset"] = _preset(values["choices"], values["pairs"], a, b)
+        values["choices"] = _choices(access, (a, b))
+        if not (a or b) and len(values["choices"]) > 1:  # the newest run after the one before it
+            values["preset"] = (values["choices"][1][0], values["choices"][0][0])
     if a and b:
         try:
             if a == b:
                 raise Refused(422, "invalid_input", "both sides are the same run; choose another one")
-            values |= _compared(access, a, b, measure, only, q.strip(), cursor, bool(apart))
+            values |= _compared(access, a, b, measure, only, q.strip(), cursor)
         except (RingtrueError, Refused) as problem:
             values["problem"] = refused(problem)
             status = values["problem"].status
-    # The box is there where it is needed, and where it was ticked.
-    if apart or (values["problem"] is not None and APART in for_pages(values["problem"].message)):
-        values["apart_word"] = APART
     if wants_fragment(request) and values["found"]:
         return fragment(request, "compare.html.jinja", "rows", **values)
     return page(request, "compare.html.jinja", **values, status=status)
 
 
-def _choices(access: Access, given: tuple[str, ...]) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
-    """Return the runs to choose from, and pairs that suggest themselves: a run and the one before it on the same set."""
+def _choices(access: Access, given: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the runs to choose from, the newest first."""
     rows = find_runs(access, RunFilters(), limit=CHOICES).rows
     kept = kept_among(access, rows)
-    there = [row for row in rows if row.run_id in kept]
-    choices = [(row.run_id, run_words(row, kept)) for row in there]
-    choices += [(run_id, run_id) for run_id in given if run_id and run_id not in dict(choices)]
-    pairs: dict[tuple[str | None, str | None], tuple[str, str, str]] = {}
-    for place, row in enumerate(there):
-        other = next((one for one in there[place + 1 :] if one.golden == row.golden and one.retriever != row.retriever), None)
-        if other is not None:
-            words = f"{shorten(other.retriever)} → {shorten(row.retriever)} on {row.golden}"
-            pairs.setdefault((row.retriever, other.retriever), (other.run_id, row.run_id, words))
-    return choices, list(pairs.values())[:SUGGESTED]
+    choices = [(row.run_id, run_words(row, kept)) for row in rows if row.run_id in kept]
+    return [*choices, *((run_id, run_id) for run_id in given if run_id and run_id not in dict(choices))]
 
 
-def _preset(choices: list[tuple[str, str]], pairs: list[tuple[str, str, str]], a: str, b: str) -> tuple[str, str]:
-    """Return what the two lists show at first: the newest pair that suggests itself, never one run on both sides."""
-    if a or b or len(choices) < 2:
-        return a, b
-    return pairs[0][:2] if pairs else (choices[1][0], choices[0][0])
-
-
-def _opened(access: Access, a: str, b: str, measure: str, apart: bool) -> Comparison:
-    if not apart:
-        return comparison_opened(access, a, b, measure=measure or None)
-    return compared(access, a, b, primary=measure or None, allow_different_sets=True)
-
-
-def _compared(
-    access: Access, a: str, b: str, measure: str, only: str, text: str, cursor: str | None, apart: bool
-) -> dict[str, Any]:
-    found = _opened(access, a, b, measure, apart)
+def _compared(access: Access, a: str, b: str, measure: str, only: str, text: str, cursor: str | None) -> dict[str, Any]:
+    found = comparison_opened(access, a, b, measure=measure or None)
     before, after = (with_measures(answers_of(access, one), [found.primary])[0] for one in (a, b))
     every = changes(before, after, found)
     better = -1 if lower_is_better(found.primary) else 1
@@ -401,7 +366,7 @@ def _compared(
         "how": how_tested(found), "measure": found.primary,
         "measures": [row for row in measure_rows(Sides(told))["rows"] if row["word"]],
         "measure_choices": [(name, name) for name in found.measures],
-        "scatter": _scatter(every, found, a, b, better, apart),
+        "scatter": _scatter(every, found, a, b, better),
         "bars": charts.per_query(
             [row.diff for row in reversed(every)], better=better,
             label=f"{found.primary} by query: {primary.wins} better, {primary.ties} equal, {primary.losses} worse",
@@ -419,18 +384,17 @@ def _wanted(row: QueryChange, only: str, text: str, better: int, before: Evaluat
     return (only != "worse" or row.diff * better < 0) and (only != "better" or row.diff * better > 0)
 
 
-def query_href(a: str, b: str, query_id: str, measure: str, *, apart: bool = False) -> str:
+def query_href(a: str, b: str, query_id: str, measure: str) -> str:
     """Return where a query of two runs is shown side by side."""
-    asked = {"a": a, "b": b, "q": query_id, "measure": measure, **({"apart": "on"} if apart else {})}
-    return "/compare/query?" + urlencode(asked, errors="replace")
+    return "/compare/query?" + urlencode({"a": a, "b": b, "q": query_id, "measure": measure}, errors="replace")
 
 
-def _scatter(every: list[QueryChange], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
+def _scatter(every: list[QueryChange], found: Comparison, a: str, b: str, better: int) -> Any:
     points = [
         charts.Point(
             row.a, row.b,
             title=f"{row.query_id} {row.text[:80]}: {charts.plain(round(row.a, 4))} → {charts.plain(round(row.b, 4))}",
-            href=query_href(a, b, row.query_id, found.primary, apart=apart),
+            href=query_href(a, b, row.query_id, found.primary),
             kind="good" if row.diff * better > 0 else "bad" if row.diff * better < 0 else "even",
         )
         for row in every
@@ -453,22 +417,20 @@ def compare_query(
     b: Words,
     q: Annotated[str, Query(max_length=1_000)],
     measure: Named = "",
-    apart: Apart = "",
 ) -> Response:
     """Show the answers of two runs to one query side by side: what was lost, what is new, what moved."""
-    found = _opened(access, a, b, measure, bool(apart))
+    found = comparison_opened(access, a, b, measure=measure or None)
     before, after = (with_measures(answers_of(access, one), [found.primary])[0] for one in (a, b))
     left, right = (query_of(one, q) for one in (before, after))
     around = neighbours([row.query_id for row in changes(before, after, found)], q)
-    chosen = {"measure": found.primary, **({"apart": "on"} if apart else {})}
     return page(
         request, "compare_query.html.jinja", a=a, b=b, found=found, left=left, right=right, measure=found.primary,
         beside=beside(before, after, q), place=around["place"], count=around["count"],
         steps={
-            side: around[side] and query_href(a, b, around[side], found.primary, apart=bool(apart))
+            side: around[side] and query_href(a, b, around[side], found.primary)
             for side in ("before", "after")
         },
-        back="/compare?" + urlencode({"a": a, "b": b, **chosen}),
+        back="/compare?" + urlencode({"a": a, "b": b, "measure": found.primary}),
         diff=found.measures[found.primary].deltas.get(q), better=-1 if lower_is_better(found.primary) else 1,
         threshold=max(1, after.setup.golden.relevance_threshold),
     )  # fmt: skip
