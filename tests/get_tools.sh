@@ -1,6 +1,6 @@
 #!/bin/sh
 # Programs of others that some tests need. `get_tools.sh` fetches all of them; `get_tools.sh NAME` (chromium, promtool, prometheus,
-# nginx) prints where that one is. An installed one is taken; otherwise Debian's package is: Chromium is installed, with all that
+# nginx, hosts) prints where that one is; for the coding agents (hosts) the folder of their programs. An installed one is taken; otherwise Debian's package is: Chromium is installed, with all that
 # it needs, the others are unpacked into a cache folder. If one cannot be had, this prints no place, says so loudly, and does not
 # fail: everything else can be tested without it.
 PATH="$PATH:/usr/sbin"
@@ -43,9 +43,28 @@ get_promtool() { unpacked promtool prometheus usr/bin/promtool; }
 get_prometheus() { unpacked prometheus prometheus usr/bin/prometheus; }
 get_nginx() { unpacked nginx nginx usr/sbin/nginx; }
 
+# Claude Code, Codex and OpenCode in the versions that the recorded payloads come from, fetched with npm. No install script of
+# theirs runs by npm; the two that put a program in its place run here with an empty environment.
+versions="@anthropic-ai/claude-code@2.1.326 @openai/codex@0.169.0 opencode-ai@1.18.33"
+get_hosts() {
+  folder="$cache/hosts-$(printf %s "$versions" | cksum | cut -d' ' -f1)"
+  [ -f "$folder/ready" ] && echo "$folder/node_modules/.bin" && return
+  command -v npm >/dev/null 2>&1 || { skipped "Claude Code, Codex and OpenCode" "No npm here."; return; }
+  echo "Installing Claude Code, Codex and OpenCode for the tests of the memory ..." >&2
+  mkdir -p "$cache" && place=$(mktemp -d "$cache/hosts.XXXXXX") || return
+  alone() { (cd "$place/node_modules/$1" && env -i PATH="$PATH" HOME="$place" node "$2" >/dev/null 2>&1); }
+  if npm install --prefix "$place" --ignore-scripts --no-audit --no-fund --silent $versions >/dev/null 2>&1 &&
+    alone @anthropic-ai/claude-code install.cjs && alone opencode-ai postinstall.mjs && touch "$place/ready"; then
+    rm -rf "$place"/node_modules/opencode-linux-* "$folder"
+    mv "$place" "$folder" && echo "$folder/node_modules/.bin" && return
+  fi
+  rm -rf "$place"
+  skipped "Claude Code, Codex and OpenCode" "They could not be fetched with npm."
+}
+
 case "${1:-all}" in
-all) for tool in chromium promtool prometheus nginx; do "get_$tool" >/dev/null; done ;;
-chromium | promtool | prometheus | nginx) "get_$1" ;;
+all) for tool in chromium promtool prometheus nginx hosts; do "get_$tool" >/dev/null; done ;;
+chromium | promtool | prometheus | nginx | hosts) "get_$1" ;;
 *) echo "get_tools.sh: there is no tool '$1' here" >&2 && exit 2 ;;
 esac
 exit 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 HOSTS = Path(__file__).parent / "fixtures" / "hosts"
-RECORDED = sorted(path.stem for path in HOSTS.glob("*.json") if path.stem != "legacy-user-prompt")
+RECORDED = sorted(path.stem for path in HOSTS.glob("*.json") if path.stem not in ("legacy-user-prompt", "model-messages"))
 REDIS_PROMPT = "the broker redis is full and refuses new messages, what now?"
 
 

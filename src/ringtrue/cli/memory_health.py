@@ -63,6 +63,7 @@ def _print(found: Checkup, limit: int | None) -> None:
     print(f"{printable(found.root)}: {counts}; compared by {found.compared_by}")
     figures = found.health
     times = ["—" if value is None else f"{value:.1f} ms" for value in (figures.ms_p50, figures.ms_p95)]
+    roads = ", ".join(f"{road} {count}" for road, count in figures.roads.items())
     rows: list[list[object]] = [
         ["prompts", figures.prompts, f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
         ["injected", figures.injected, f"prompts, with {figures.injections} pointers in all"],
@@ -70,6 +71,7 @@ def _print(found: Checkup, limit: int | None) -> None:
         ["read after injection", show.percent(figures.read_after_injection_rate, 0), "of the prompts with an injection"],
         ["quoted after injection", show.percent(figures.reference_rate, 0), "of the prompts with an injection"],
         ["unused", show.percent(figures.unused_rate, 0), "of the prompts with an injection: neither read nor quoted"],
+        ["answered by", roads or "—", "warm: a running server; numpy: the hook itself; words alone"],
         ["false injections", show.percent(figures.false_inject_rate, 0), f"of {figures.judged} injections that were judged"],
         ["hook, median and p95", " / ".join(times), "own work, without the start of Python"],
     ]

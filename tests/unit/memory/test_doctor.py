@@ -9,11 +9,13 @@ import pytest
 
 from made_memories import memory, store
 from made_secrets import planted
+from ringtrue.memory import doctor
 from ringtrue.memory.doctor import check_up, hosts_with_hook, slow_file_system
 from ringtrue.memory.hook.files import write
 from ringtrue.memory.hook.guard import find_secrets
 from ringtrue.memory.hook.journal import record
 from ringtrue.memory.hook.memory import as_record
+from ringtrue.memory.install import install
 
 NOW = 1_790_000_000.0
 KINDS = (
@@ -35,6 +37,12 @@ KINDS = (
     "never retrieved",
     "slow file system",
     "hook not installed",
+    "never ran",
+    "untrusted",
+    "no interpreter",
+    "no meaning",
+    "slow hook",
+    "words only",
 )
 DATED = {"created_at": "2026-09-01T12:00:00Z", "updated_at": "2026-09-01T12:00:00Z"}
 
@@ -252,6 +260,39 @@ def test_whether_a_host_runs_the_hook(root) -> None:
     (home / ".codex").mkdir(parents=True)
     (home / ".codex" / "hooks.json").write_text('{"command": "ringtrue memory hook"}')
     assert hosts_with_hook(str(root), home=home) == ["codex"]
+
+
+def test_an_installed_hook_that_never_ran_and_an_untrusted_folder_are_named(root, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, home = root.parents[1], root.parents[1] / "home"
+    monkeypatch.setattr(doctor, "missing_for_meaning", lambda python: ())
+    for host in ("claude", "codex"):
+        install(host, base=project)
+    assert {"never ran", "untrusted"} <= kinds(root).keys()
+    home.mkdir()
+    (home / ".claude.json").write_text(json.dumps({"projects": {str(project.parent): {"hasTrustDialogAccepted": True}}}))
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(f'[projects."{project}"]\ntrust_level = "trusted"\n')
+    record(str(root), {"event": "prompt", "at": NOW - 5, "outcome": "silent", "injected": [], "ms": 20.0})
+    assert not {"never ran", "untrusted"} & kinds(root).keys()
+
+
+@pytest.mark.parametrize(("lacks", "kind"), [(None, "no interpreter"), (("NumPy",), "no meaning"), ((), None)])
+def test_a_python_that_is_gone_or_cannot_compare_meanings_is_named(root, monkeypatch: pytest.MonkeyPatch, lacks, kind) -> None:
+    install("claude", base=root.parents[1])
+    monkeypatch.setattr(doctor, "missing_for_meaning", lambda python: lacks)
+    assert {"no interpreter", "no meaning"} & kinds(root).keys() == ({kind} if kind else set())
+
+
+def test_a_hook_that_is_slow_or_has_words_alone_is_named(root) -> None:
+    words = {"event": "prompt", "outcome": "silent", "injected": [], "road": "words", "words_because": "ImportError: numpy"}
+    for place in range(20):
+        record(str(root), {**words, "at": NOW - 100 + place, "ms": 400.0})
+    found = {finding.kind: finding.text for finding in examined(root).findings}
+    assert "400 ms" in found["slow hook"]
+    assert "all 20 prompts: ImportError: numpy" in found["words only"]
+    record(str(root), {**words, "at": NOW - 1, "ms": 4.0, "road": "warm"})
+    assert "words only" not in kinds(root)
+    assert examined(root).health.roads == {"words": 20, "warm": 1}
 
 
 def test_a_title_with_hidden_characters_is_reported(root) -> None:

@@ -15,7 +15,7 @@ import yaml
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.extras import install_command
 from ringtrue.memory import install as module
-from ringtrue.memory.install import HOSTS, install, installed, library, uninstall
+from ringtrue.memory.install import HOSTS, install, installed, library, python_of_hook, uninstall
 
 PHRASES = (
     "search memories", "search memory", "find memory", "recall", "what did we decide", "what do we know about",
@@ -126,7 +126,7 @@ def test_hooks_have_the_wrapper_the_exec_form_and_timeouts_in_seconds(project: P
                 assert set(hook) <= HOOK_FIELDS
                 assert hook["type"] == "command"
                 assert Path(hook["command"]).is_file()
-                assert hook["args"] == ["-I", "-S", "${CLAUDE_PLUGIN_ROOT}/lib/hook/hook.py", event]
+                assert hook["args"] == ["${CLAUDE_PLUGIN_ROOT}/lib/hook.sh", event]
                 assert 1 <= hook["timeout"] <= 30
 
 
@@ -417,7 +417,7 @@ def test_a_python_that_cannot_run_the_hook_is_refused(project: Path, tmp_path: P
     with pytest.raises(InputError, match="does not run as a Python"):
         install("claude", base=project, python=tmp_path / "nowhere")
     old = tmp_path / "old-python"
-    old.write_text("#!/bin/sh\necho 3 9 True\n")
+    old.write_text("#!/bin/sh\necho 3 9 True True True\n")
     old.chmod(0o755)
     with pytest.raises(InputError, match=r"is Python 3\.9"):
         install("claude", base=project, python=old)
@@ -426,8 +426,43 @@ def test_a_python_that_cannot_run_the_hook_is_refused(project: Path, tmp_path: P
 
 def test_a_python_may_be_named(project: Path) -> None:
     install("claude", base=project, python=Path(sys.executable))
-    hooks = read(project / ".claude" / "skills" / "memory" / "hooks" / "hooks.json")["hooks"]
-    assert hooks["Stop"][0]["hooks"][0]["command"] == sys.executable
+    assert python_of_hook(project, "claude") == sys.executable
+
+
+def test_the_hook_runs_in_the_python_that_can_compare_meanings(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "missing_for_meaning", lambda python: ())
+    assert not any("compares words" in note for note in install("claude", base=project).notes)
+    assert python_of_hook(project, "claude") == sys.executable
+    monkeypatch.setattr(module, "missing_for_meaning", lambda python: ("the weights",))
+    assert any("the weights cannot be found" in note for note in install("claude", base=project).notes)
+    assert python_of_hook(project, "claude") == str(Path(sys.executable).resolve())
+
+
+def test_a_python_that_is_gone_is_replaced_by_another(project: Path) -> None:
+    launcher = claude(project) / "lib" / "hook.sh"
+    launcher.write_text(launcher.read_text().replace(python_of_hook(project, "claude"), "/nowhere/python"))
+    payload = {"hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
+    environment = {"PATH": str(Path(sys.executable).parent)}  # with a python3
+    command = ["/bin/sh", str(launcher), "SessionStart"]
+    subprocess.run(command, input=json.dumps(payload), text=True, env=environment, cwd=project, check=True)
+    assert "startup" in next((project / ".claude" / "memory" / ".ringtrue" / "journal").iterdir()).read_text()
+
+
+@pytest.mark.parametrize(
+    ("host", "user", "said"),
+    [
+        ("claude", True, "needs no question"),
+        ("claude", False, "after you trusted this folder"),
+        ("codex", True, "open /hooks"),
+        ("codex", False, "whether you trust the project"),
+        ("opencode", True, "asks nothing"),
+    ],
+)
+def test_what_the_host_will_ask_is_said(project: Path, host: str, user: bool, said: str) -> None:
+    assert any(said in note for note in install(host, base=project, user=user).notes)
+    done = uninstall(host, base=project, user=user)
+    assert done is not None
+    assert "keeps" in done.notes[-1]
 
 
 def test_two_installations_at_once_are_warned_of(project: Path, tmp_path: Path) -> None:
