@@ -41,13 +41,24 @@ TYPES: Mapping[int, tuple[type, ...]] = {
 Name = Annotated[str, Rule(lambda name: bool(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), "a name of letters, digits and _")]
 NOT_LOADED = InputError, "{name}: collection '{collection}' is not loaded; load it before it is searched"
 NO_RIGHT = AccessDenied, "{name} refused access; grant its user the right to search '{collection}'"
-REFUSALS: Mapping[int, tuple[type[RingtrueError], str]] = {
+NOT_READY = Unreachable, "{name} is not ready (Milvus code {code}); try again later"
+UNKNOWN = BadAnswer, "{name} answered with an error ({said:.160}, code {code}); check its settings"
+REFUSALS: Mapping[Any, tuple[type[RingtrueError], str]] = {
     100: (MissingInput, "{name}: there is no collection '{collection}'{where}; check collection= and database="),
     800: (MissingInput, "{name}: there is no database '{database}'; check database="),
     **dict.fromkeys((101, 103, 106), NOT_LOADED),
     **dict.fromkeys((1400, 1401), NO_RIGHT),
+    **dict.fromkeys((1, 2, 3, 4, 8, 9, 10), NOT_READY),
 }
 """Code of what Milvus refuses → our error."""
+NO_LOGIN = AccessDenied, "{name} refused the credentials; check the variable that token_env names, and its rights"
+UNREACHABLE = Unreachable, "{name} cannot be reached ({status}); check that it runs, the address, and the certificate"
+STATUSES: Mapping[str, tuple[type[RingtrueError], str]] = {
+    "UNAUTHENTICATED": NO_LOGIN,
+    "PERMISSION_DENIED": NO_LOGIN,
+    "UNIMPLEMENTED": (BadAnswer, "{name} does not speak Milvus; check the port"),
+}
+"""Status of gRPC → our error."""
 _quiet = threading.local()
 
 
@@ -248,31 +259,18 @@ class Milvus(VectorConnector):
             )
         return metric
 
-    def _failure(self, problem: BaseException, grpc: Any) -> RingtrueError:
-        status = next((cause.code() for cause in causes(problem) if isinstance(cause, grpc.RpcError)), None)
-        codes = grpc.StatusCode
-        if status in (codes.UNAUTHENTICATED, codes.PERMISSION_DENIED):
-            return AccessDenied(f"{self.name} refused the credentials; check the variable that token_env names, and its rights")
-        if status is codes.DEADLINE_EXCEEDED or isinstance(problem, grpc.FutureTimeoutError):
+    def _failure(self, problem: Any, grpc: Any) -> RingtrueError:
+        status = next((cause.code().name for cause in causes(problem) if isinstance(cause, grpc.RpcError)), None)
+        if status == "DEADLINE_EXCEEDED" or isinstance(problem, grpc.FutureTimeoutError):
             return self.too_slow()
-        if status is codes.UNIMPLEMENTED:
-            return BadAnswer(f"{self.name} does not speak Milvus; check the port")
+        code, said = getattr(problem, "code", None), " ".join(str(getattr(problem, "message", "")).split())
         if status is not None:
-            kind = status.name.lower()
-            return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs, the address, and the certificate")
-        return self._refusal(problem)
-
-    def _refusal(self, problem: Any) -> RingtrueError:
-        """Read the code of what Milvus itself refused."""
-        code = int(problem.code) if isinstance(problem.code, int) else -1
-        said = " ".join(str(problem.message).split())
+            kind, message = STATUSES.get(status, UNREACHABLE)
+        else:
+            kind, message = UNKNOWN if "should create connection" in said else REFUSALS.get(code, UNKNOWN)
         where = f" in database '{self.database}'" if self.database else ""
-        if code in (1, 2, 3, 4, 8, 9, 10) and "should create connection" not in said:
-            return Unreachable(f"{self.name} is not ready (Milvus code {code}); try again later")
-        unknown = BadAnswer, "{name} answered with an error ({said:.160}, code {code}); check its settings"
-        kind, message = REFUSALS.get(code, unknown)
         facts = {"name": self.name, "collection": self.collection, "database": self.database, "where": where}
-        return kind(message.format(**facts, said=said, code=code))
+        return kind(message.format(**facts, status=str(status).lower(), said=said, code=code))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -115,7 +114,8 @@ class Cache:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         table = sqlite3.connect(self.file, timeout=PATIENCE)
         try:
-            _prepare(table)
+            # Values of a kilobyte stay out of the tree of keys, which keeps looking up and adding fast.
+            table.execute("CREATE TABLE IF NOT EXISTS made (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
             yield table
         except sqlite3.OperationalError as problem:  # locked, full, read-only: the file itself may be whole
             raise InputError(
@@ -125,22 +125,6 @@ class Cache:
             raise InputError(f"{self.file}: cannot be used ({problem}); remove it, it is made again") from problem
         finally:
             table.close()
-
-
-def _prepare(table: sqlite3.Connection) -> None:
-    """Make the table where there is none."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            table.execute("PRAGMA journal_mode = WAL")
-            # Values of a kilobyte stay out of the tree of keys, which keeps looking up and adding fast.
-            table.execute("CREATE TABLE IF NOT EXISTS made (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
-            return
-        except sqlite3.OperationalError as problem:
-            # Two processes that make the file at once: SQLite refuses the change of mode at once instead of waiting.
-            if "locked" not in str(problem) or time.monotonic() > until:
-                raise
-            time.sleep(0.02)
 
 
 class Vectors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -349,41 +350,35 @@ class _Page(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
+        self.inside: Counter[str] = Counter()
         self.parts: list[str] = []
-        self.titles: list[list[str]] = []
-        self.first_heading: list[str] = []
-        self.inside: dict[str, int] = {}
-        self.headings = 0
+        self.named: dict[str, list[str]] = {"title": [], "h1": []}
+        """The text of every title and heading."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in self.hidden or tag in ("title", "h1", "pre"):
-            self.inside[tag] = self.inside.get(tag, 0) + 1
-            self.headings += tag == "h1"
-        if tag == "title":
-            self.titles.append([])
+        self.inside[tag] += 1
+        if tag in self.named:
+            self.named[tag].append("")
         if tag not in self.inline:
             self.parts.append(" " if tag in ("td", "th") else "\n")
 
     def handle_endtag(self, tag: str) -> None:
-        if self.inside.get(tag):
-            self.inside[tag] -= 1
+        self.inside[tag] = max(0, self.inside[tag] - 1)
         if tag not in self.inline and tag not in ("td", "th"):
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
-        if any(self.inside.get(tag) for tag in self.hidden):
+        if any(self.inside[tag] for tag in self.hidden):
             return
-        if self.inside.get("title"):
-            self.titles[-1].append(data)
-            return
-        if self.inside.get("h1") and self.headings == 1:
-            self.first_heading.append(data)
-        self.parts.append(data if self.inside.get("pre") else data.replace("\n", " "))
+        for tag in [tag for tag in self.named if self.inside[tag]]:
+            self.named[tag][-1] += data
+        if not self.inside["title"]:
+            self.parts.append(data if self.inside["pre"] else data.replace("\n", " "))
 
     @property
     def title(self) -> str:
         """The title of the page, else its first heading."""
-        return " ".join("".join(self.titles[0] if self.titles else self.first_heading).split())
+        return " ".join([*self.named["title"], *self.named["h1"], ""][0].split())
 
     @property
     def text(self) -> str:
