@@ -12,10 +12,9 @@ from pathlib import Path
 
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
-from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.documents import DocumentStore, inside, opened
 from ringtrue.retrieve.index import Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, finite_number, from_channel, plain, ranked
-from ringtrue.retrieve.storage import opened
 
 MAX_WORDS = 256
 _WORD = re.compile(r"[^\W_]+")
