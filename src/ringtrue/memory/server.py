@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import ip_address
@@ -24,9 +24,9 @@ from pydantic import ConfigDict, ValidationError
 
 from ringtrue.errors import InputError, RingtrueError, nearest
 from ringtrue.memory.hook.memory import MemoryFault
-from ringtrue.memory.tool_context import ToolContext
+from ringtrue.memory.tool_context import ToolContext, turn_of
 from ringtrue.memory.tools import MemoryTools
-from ringtrue.traffic import META, Traffic, marked, received
+from ringtrue.traffic import META, marked, received
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -65,7 +65,9 @@ class StrictServer(MCPServer[Any]):
         if name not in tools:
             raise ToolError(f"there is no tool '{name}'; did you mean {nearest(name, tools)}?")
         try:
-            with marked(_traffic(context)):
+            meta = _meta(context)
+            traffic = meta.get(META)
+            with marked(received(traffic if isinstance(traffic, str) else None)), turn_of(meta):
                 return await super().call_tool(name, arguments, context)
         except ToolError as error:
             cause = error.__cause__
@@ -86,11 +88,9 @@ class StrictServer(MCPServer[Any]):
             await inner.run(reading, writing, inner.create_initialization_options())
 
 
-def _traffic(context: Context[Any, Any] | None) -> Traffic:
-    """Return whose call it is, as its metadata says."""
-    meta = None if context is None else context.request_context.meta
-    found = (meta or {}).get(META)
-    return received(found if isinstance(found, str) else None)
+def _meta(context: Context[Any, Any] | None) -> Mapping[str, Any]:
+    """Return the metadata of a call."""
+    return (None if context is None else context.request_context.meta) or {}
 
 
 def refusal(error: ValidationError, known: Sequence[str]) -> str:

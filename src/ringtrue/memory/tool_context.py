@@ -6,8 +6,9 @@ import json
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,8 @@ from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.hook.settings import read_settings
 
 MOST_SESSIONS = 256
+LONGEST_ID = 200
+"""Characters of an id of a session or a turn."""
 MOST_USED = 50
 """Memories and texts a session is known by; the latest count."""
 
@@ -101,6 +104,23 @@ class Sessions:
             return session
 
 
+_TURN: ContextVar[tuple[str, str]] = ContextVar("ringtrue_memory_turn", default=("", ""))
+
+
+@contextmanager
+def turn_of(meta: Mapping[str, Any]) -> Iterator[None]:
+    """Take the session and the turn of a call from its metadata, as far as the host tells them: Codex does, by the same ids as
+    its hooks."""
+    told = meta.get("x-codex-turn-metadata")
+    told = told if isinstance(told, Mapping) else {}
+    session, turn = (one if isinstance(one, str) else "" for one in (told.get("session_id"), told.get("turn_id")))
+    token = _TURN.set((session[:LONGEST_ID], turn[:LONGEST_ID]))
+    try:
+        yield
+    finally:
+        _TURN.reset(token)
+
+
 class ToolContext:
     """One memory folder in service; threads share it."""
 
@@ -125,21 +145,28 @@ class ToolContext:
 
         A fresh one has been given nothing.
         """
-        session = self.sessions.of(session_id or self._own_session)
+        session = self.sessions.of(session_id or self._own)
         if session is not None and fresh:
             session.forget()
         return session
 
     def needed(self, session_id: str) -> str:
         """Return the id of a call's session; raises InputError if there is none."""
-        if not (session_id or self._own_session):
+        if not (session_id or self._own):
             raise InputError("session_id is empty and this server has no session of its own; name the conversation")
-        return session_id or self._own_session
+        return session_id or self._own
+
+    @property
+    def _own(self) -> str:
+        """The session that the host named with the call, else that of the server."""
+        return _TURN.get()[0] or self._own_session
 
     def note(self, event: dict[str, Any]) -> None:
         """Write down what was looked at; where there is no folder yet, looking makes none."""
         if Path(self.root).is_dir():
-            record(self.root, event)
+            session, turn = _TURN.get()
+            named = turn and event.get("session_id") == session
+            record(self.root, {**event, "prompt_id": turn} if named else event)
 
     def stamp(self) -> str:
         """Return the present time as memories write it."""
@@ -148,7 +175,7 @@ class ToolContext:
 
 LONGEST_TEXT = 20_000
 Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
-Id = Annotated[str, Field(max_length=200)]
+Id = Annotated[str, Field(max_length=LONGEST_ID)]
 SessionId = Annotated[
     str,
     Field(max_length=200, description="The conversation; what it was given is not sent again. The server's own if left out."),

@@ -82,6 +82,22 @@ def test_a_search_of_an_evaluation_is_noted_as_one(folder: Path) -> None:
     assert [row.traffic for row in searches] == ["user", "evaluation"]
 
 
+def test_a_call_of_codex_belongs_to_the_session_and_the_turn_of_its_hooks(folder: Path) -> None:
+    server = build_server(str(folder), session_id="own", clock=lambda: NOW)
+    told = {"x-codex-turn-metadata": {"session_id": "thread-1", "turn_id": "turn-2"}}  # recorded with codex-cli 0.169.0
+
+    async def ask() -> None:
+        async with Client(server) as client:
+            await client.call_tool("memory_search", {"query": "sessions"}, meta=told)
+            await client.call_tool("memory_load", {"id": "jwt"}, meta=told)
+            await client.call_tool("memory_search", {"query": "sessions", "session_id": "given"}, meta=told)
+            await client.call_tool("memory_search", {"query": "sessions"}, meta={"x-codex-turn-metadata": "no object"})
+
+    asyncio.run(ask())
+    joint = [(event["session_id"], event.get("prompt_id")) for event in events(str(folder))]
+    assert joint == [("thread-1", "turn-2"), ("thread-1", "turn-2"), ("given", None), ("own", None)]
+
+
 def described(folder: Path) -> dict[str, Any]:
     async def ask() -> Any:
         async with Client(build_server(str(folder))) as client:
