@@ -314,8 +314,8 @@ def test_threads_search_while_another_ingests(folder: Path, channel: str) -> Non
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"doc_id": "a"}, "no document"),
-        (("a", "b"), "no document"),
+        ({"doc_id": "a"}, "not a document"),
+        (("a", "b"), "not a document"),
         (Document("a", None), "text"),  # type: ignore[arg-type]
         (Document("a", b"x"), "text"),  # type: ignore[arg-type]
         (Document("a", "x", None), "title"),  # type: ignore[arg-type]

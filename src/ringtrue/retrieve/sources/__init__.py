@@ -81,9 +81,10 @@ class Source:
         seen: dict[str, int | str] = {}
         left_out: list[Skipped] = []
         for index, file in enumerate(self.files):
-            meter = Meter(progress)
+            meter, given = Meter(progress), False
             try:
-                for place, document in _whole(file, fields, meter):
+                for place, document in _read(file, fields, meter):
+                    given = True
                     # Millions of lines are remembered as numbers; the few places without a line as they read.
                     here = str(place) if place.line is None else place.line * len(self.files) + index
                     first = seen.setdefault(document.doc_id, here)
@@ -96,8 +97,13 @@ class Source:
                     raise Place(str(file.path)).error(nothing.reason, nothing.cure) from None
                 left_out.append(Skipped(file.path, nothing.reason))
                 report(left_out[-1])
-            except _LeftOut as problem:
-                left_out.append(Skipped(file.path, problem.reason, unreadable=True))
+            except InputError as problem:
+                # Half a file of records that looks whole helps nobody.
+                if file.named or given or (file.kind in _RECORDS and not isinstance(problem, Unreadable)):
+                    raise
+                line, _, reason = str(problem).removeprefix(one_line(str(file.path))).partition(": ")
+                reason = f"line {line.removeprefix(':')}: {reason}" if line else reason
+                left_out.append(Skipped(file.path, reason, unreadable=True))
                 report(left_out[-1])
             meter.finish(file.size)
         if left_out and not seen:
@@ -109,31 +115,6 @@ class Source:
             return place
         line, index = divmod(place, len(self.files))
         return str(Place(str(self.files[index].path), line))
-
-
-class _LeftOut(Exception):
-    """A file of a folder that cannot be read, and of which nothing was given out yet."""
-
-    def __init__(self, problem: InputError, file: File) -> None:
-        place, _, reason = str(problem).removeprefix(one_line(str(file.path))).partition(": ")
-        self.reason = f"line {place.removeprefix(':')}: {reason}" if place else reason
-
-
-def _whole(file: File, fields: Fields, meter: Meter) -> Iterator[tuple[Place, Document]]:
-    """Yield the documents of one file; raises _LeftOut for one of a folder that cannot be read.
-
-    A file of records of which some were already given out, or which is broken where its records are, stays an error: half a
-    collection that looks whole helps nobody.
-    """
-    given = False
-    try:
-        for one in _read(file, fields, meter):
-            given = True
-            yield one
-    except InputError as problem:
-        if file.named or given or (file.kind in _RECORDS and not isinstance(problem, Unreadable)):
-            raise
-        raise _LeftOut(problem, file) from problem
 
 
 def _read(file: File, fields: Fields, meter: Meter) -> Iterator[tuple[Place, Document]]:
