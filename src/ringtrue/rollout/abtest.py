@@ -104,16 +104,19 @@ def create_test(
     that the candidate answers afresh counts under another (``counted_as``). Raises InputError if an option is unusable or,
     without ``again``, the feature has a test.
     """
-    if method not in METHODS:
-        raise InputError(f"cannot use method {method!r}; write {nearest(method, METHODS)}")
-    if not feature_id.strip():
-        raise InputError("a test needs the name of its feature, such as rerank-v2")
-    if measure is not None and not measure.replace("_", "").isalnum():
-        raise InputError(f"cannot use measure {measure!r}; letters, digits and _ only, such as mrr or ndcg")
-    if method == "beta-binomial" and measure is None:
-        raise InputError("a beta-binomial test counts successes of both sides; name what succeeds, such as --measure hit")
-    if sigma is not None and method != "sprt":
-        raise InputError(f"{method} takes no sigma; leave it out, or use sprt")
+    binary = "a beta-binomial test counts successes of both sides; name what succeeds, such as --measure hit"
+    for wrong, why in (
+        (method not in METHODS, f"cannot use method {method!r}; write {nearest(method, METHODS)}"),
+        (not feature_id.strip(), "a test needs the name of its feature, such as rerank-v2"),
+        (
+            measure is not None and not measure.replace("_", "").isalnum(),
+            f"cannot use measure {measure!r}; letters, digits and _ only, such as mrr or ndcg",
+        ),
+        (method == "beta-binomial" and measure is None, binary),
+        (sigma is not None and method != "sprt", f"{method} takes no sigma; leave it out, or use sprt"),
+    ):
+        if wrong:
+            raise InputError(why)
     sums = {} if measure is None else {f"control_{measure}": 0.0, f"treatment_{measure}": 0.0}
     sums |= {} if sigma is None else {"known_sigma": sigma}
     sums |= {"differences": 0.0, "squares": 0.0}

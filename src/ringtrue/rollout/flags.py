@@ -187,18 +187,16 @@ def existing_flag(store: Store, name: str, *, project: str = DEFAULT_PROJECT) ->
 def checked(flag: Flag) -> Flag:
     """Return a flag that can be used; raises InputError naming the field and its cure."""
     name, threshold = flag.name, flag.graduation_threshold
-    if not _NAME.fullmatch(name) or len(name) > 64:
-        raise InputError(
-            f"{name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking"
-        )
-    if f"{VARIABLE}{name.upper().replace('-', '_')}_".startswith(_OPTIONS):
-        raise InputError(f"{name!r} begins like a command of `ringtrue flag`; choose another name")
-    if not 0 <= flag.rollout <= 100:
-        raise InputError(f"rollout {flag.rollout!r} is not a percentage; write one from 0 to 100")
-    if flag.min_samples < 1:
-        raise InputError(f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more")
-    if not 0 < threshold <= 1:
-        raise InputError(f"graduation threshold {threshold!r} is not an improvement; write one like 0.03")
-    if flag.state not in _STATES:
-        raise InputError(f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?")
+    like_option = f"{VARIABLE}{name.upper().replace('-', '_')}_".startswith(_OPTIONS)
+    named = "is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking"
+    for wrong, why in (
+        (not _NAME.fullmatch(name) or len(name) > 64, f"{name!r} {named}"),
+        (like_option, f"{name!r} begins like a command of `ringtrue flag`; choose another name"),
+        (not 0 <= flag.rollout <= 100, f"rollout {flag.rollout!r} is not a percentage; write one from 0 to 100"),
+        (flag.min_samples < 1, f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more"),
+        (not 0 < threshold <= 1, f"graduation threshold {threshold!r} is not an improvement; write one like 0.03"),
+        (flag.state not in _STATES, f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?"),
+    ):
+        if wrong:
+            raise InputError(why)
     return flag

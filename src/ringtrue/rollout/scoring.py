@@ -52,10 +52,14 @@ def scorer(
         grades = judged.get(query_id, {})
         if not any(grade >= rel for grade in grades.values()):
             return None
-        found = score({query_id: list(ids)}, {query_id: grades}, [f"RR@{k}", f"nDCG@{k}"], rel=rel).per_query[query_id]
-        return Scored(found[f"RR@{k}"], found[f"nDCG@{k}"])
+        found = score({query_id: list(ids)}, {query_id: grades}, [f"RR@{k}", f"nDCG@{k}"], rel=rel)
+        return _of(found.per_query[query_id], k)
 
     return scored
+
+
+def _of(values: Mapping[str, float], k: int) -> Scored:
+    return Scored(values[f"RR@{k}"], values[f"nDCG@{k}"])
 
 
 def golden_scorer(golden: GoldenSet, *, k: int = 10) -> Callable[[str, Sequence[str]], Scored | None]:
@@ -137,25 +141,41 @@ def feed_judged(
     Judgments of live queries come after their answers, so this is run again from time to time. A test counts a question once,
     so running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
     """
-    every = store.shadow_runs(project=project, feature_id=feature_id, since=since)
-    rows = [row for row in every if row.error is None and has_whole_lists(row)]
-    if not rows:
-        return 0
-    searches = store.queries(project=project, query_ids=[row.query_id for row in rows])
-    question = {search.query_id: question_id(search.query) for search in searches}
-    judged = grades_by_words(searches, store.judgments(project=project), golden=golden, min_confidence=min_confidence)
-    scored = scorer(judged, rel=rel, k=k)
+    rows = store.shadow_runs(project=project, feature_id=feature_id, since=since)
+    rows.sort(key=lambda row: (row.created_at, row.query_id))
+    judged = _judged_pairs(store, rows, golden=golden, min_confidence=min_confidence, rel=rel, k=k, project=project)
     found: dict[str, tuple[Scored, Scored]] = {}
-    for row in sorted(rows, key=lambda row: (row.created_at, row.query_id)):
-        asked = question.get(row.query_id)
-        if asked is None or asked in found:
-            continue
-        scores = both(*(scored(row.query_id, ids) for ids in (row.control_result_ids, row.treatment_result_ids)))
-        if scores is not None:
-            found[asked] = scores
+    for text, _, scores in judged:
+        found.setdefault(question_id(text), scores)
     for asked in drawn_order(feature_id, found):
         feed(asked, *found[asked])
     return len(found)
+
+
+def _judged_pairs(
+    store: Store,
+    rows: Sequence[ShadowRun],
+    *,
+    golden: GoldenSet | None = None,
+    min_confidence: float = 0.0,
+    rel: int = 1,
+    k: int = 10,
+    project: str = DEFAULT_PROJECT,
+) -> list[tuple[str, int, tuple[Scored, Scored]]]:
+    """Return what was asked, the place of the row and both sides' scores, for rows with whole lists that are judged by now."""
+    whole = {str(place): row for place, row in enumerate(rows) if row.error is None and has_whole_lists(row)}
+    searches = store.queries(project=project, query_ids=[row.query_id for row in whole.values()]) if whole else []
+    texts = {search.query_id: search.query for search in searches}
+    known = grades_by_words(searches, store.judgments(project=project), golden=golden, min_confidence=min_confidence)
+    grades = {key: known.get(row.query_id, {}) for key, row in whole.items()}
+    grades = {key: found for key, found in grades.items() if any(grade >= rel for grade in found.values())}
+    if not grades:
+        return []
+    before, after = (
+        score({key: list(getattr(whole[key], side)) for key in grades}, grades, [f"RR@{k}", f"nDCG@{k}"], rel=rel).per_query
+        for side in ("control_result_ids", "treatment_result_ids")
+    )
+    return [(texts[whole[key].query_id], int(key), (_of(before[key], k), _of(after[key], k))) for key in grades]
 
 
 def judged_shadow_of(store: Store, flag: Flag) -> ShadowSummary:
@@ -165,30 +185,12 @@ def judged_shadow_of(store: Store, flag: Flag) -> ShadowSummary:
 
 def judged_by_now(store: Store, rows: Sequence[ShadowRun], *, k: int = 10, project: str = DEFAULT_PROJECT) -> list[ShadowRun]:
     """Return stored rows with the differences in quality of those whose words were judged after they were stored."""
-    from ringtrue.measures import score
-
-    judgments = store.judgments(project=project)
-    late = {str(n): row for n, row in enumerate(rows) if row.mrr_delta is None and row.error is None and has_whole_lists(row)}
-    if not judgments or not late:
-        return list(rows)
-    searches = store.queries(project=project, query_ids=[row.query_id for row in late.values()])
-    known = grades_by_words(searches, judgments)
-    grades = {key: known.get(row.query_id, {}) for key, row in late.items()}
-    grades = {key: found for key, found in grades.items() if any(grade >= 1 for grade in found.values())}
-    if not grades:
-        return list(rows)
-    before, after = (
-        score({key: list(getattr(late[key], side)) for key in grades}, grades, [f"RR@{k}", f"nDCG@{k}"], rel=1).per_query
-        for side in ("control_result_ids", "treatment_result_ids")
-    )
-
-    def with_deltas(key: str, row: ShadowRun) -> ShadowRun:
-        if key not in grades:
-            return row
-        rr, ndcg = (after[key][name] - before[key][name] for name in (f"RR@{k}", f"nDCG@{k}"))
-        return replace(row, mrr_delta=rr, ndcg_delta=ndcg)
-
-    return [with_deltas(str(n), row) for n, row in enumerate(rows)]
+    found = list(rows)
+    late = [place for place, row in enumerate(rows) if row.mrr_delta is None]
+    for _, number, (before, after) in _judged_pairs(store, [rows[place] for place in late], k=k, project=project):
+        row = rows[late[number]]
+        found[late[number]] = replace(row, mrr_delta=after.rr - before.rr, ndcg_delta=after.ndcg - before.ndcg)
+    return found
 
 
 def drawn_order(feature_id: str, questions: Iterable[str]) -> list[str]:

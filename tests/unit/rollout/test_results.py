@@ -115,7 +115,7 @@ def test_health_knows_the_last_evaluation_and_the_gate(store: Store) -> None:
     record_evaluation(store, found, now=NOW)
     record_evaluation(store, found, now=NOW + timedelta(minutes=1), verdict=verdict)
     parts = {part.name: part for part in health_of(store, now=NOW).parts}
-    assert f"nDCG@10 {found.metrics['nDCG@10']:.4f} [0.4000, 0.6000]" in parts["evaluation"].says
+    assert f"nDCG@10 {found.metrics['nDCG@10']:.4f} (0.4000 to 0.6000)" in parts["evaluation"].says
     assert (parts["evaluation"].state, parts["gate"].state, parts["gate"].figures["verdict"]) == ("ok", "wrong", "fail")
 
 

@@ -6,10 +6,8 @@ ones, while the named one is missing, is taken for a slip of the pen and refused
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import hashlib
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -278,21 +276,6 @@ def json_rows(path: Path, complaints: Complaints, *, wrappers: Collection[str] =
     rows = list(json_lines(path, complaints))
     name = next((key for key in wrappers if isinstance(rows[0][1].get(key), list)), None) if len(rows) == 1 else None
     return iter(rows) if name is None else objects(rows[0][1][name], Place(str(path)).at(name), complaints)
-
-
-def plain(value: Any, place: Place) -> Any:
-    """Return a value read from YAML as JSON would hold it; dates become text."""
-    if isinstance(value, Mapping):
-        return {key: plain(item, place.at(str(key))) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item, place.at(index)) for index, item in enumerate(value)]
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise place.error(f"{value!r} is not a finite number", "write a finite number or null")
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise place.error(f"a {type(value).__name__} cannot be kept", "write it as text")
 
 
 # ── the set while it is being read ──────────────────────────────────────────────────────────────────────────────────

@@ -235,7 +235,7 @@ def undo(request: Request, access: PageReviewer, passing: Passed = "") -> Respon
     if not _by_script(request):
         item = reviewing.undo(access)
         return RedirectResponse("/review" if item is None else f"/review/{item.item_key}", 303)
-    return _answer(request, access, lambda: reviewing.undo(access), passing)
+    return _answer(request, access, lambda: reviewing.undo(access), passing, again=True)
 
 
 @router.get("/review/{key}")
@@ -259,11 +259,7 @@ def judge(
 ) -> Response:  # fmt: skip
     """Keep a grade."""
     _named(access)
-
-    def act() -> None:
-        reviewing.judge_held(access, key, grade, note=note)
-
-    return _answer(request, access, act, passing)
+    return _answer(request, access, lambda: reviewing.judge_held(access, key, grade, note=note), passing)
 
 
 @router.post("/review/{key}/skip")
@@ -271,11 +267,7 @@ def skip(request: Request, access: PageReviewer, key: str, passing: Passed = "")
     """Give a pair back and go on with another."""
     _named(access)
     more = ",".join([*_keys(passing), key][-MOST_PASSED:])
-
-    def act() -> None:
-        reviewing.skip(access, key)
-
-    return _answer(request, access, act, more)
+    return _answer(request, access, lambda: reviewing.skip(access, key), more)
 
 
 @router.post("/review/{key}/reject")
@@ -285,11 +277,7 @@ def reject(
 ) -> Response:  # fmt: skip
     """Take a pair out that nobody should judge."""
     _named(access)
-
-    def act() -> None:
-        reviewing.reject_held(access, key, why=why)
-
-    return _answer(request, access, act, passing)
+    return _answer(request, access, lambda: reviewing.reject_held(access, key, why=why), passing)
 
 
 def _named(access: Access) -> None:
@@ -305,8 +293,13 @@ def _by_script(request: Request) -> bool:
     return request.headers.get("accept", "").startswith("application/json")
 
 
-def _answer(request: Request, access: Access, act: Callable[[], ReviewItem | None], passing: str) -> Response:
-    """Do what was asked; a script gets what came of it with the next pair, a reader without one the next page."""
+def _answer(
+    request: Request, access: Access, act: Callable[[], ReviewItem | None], passing: str, *, again: bool = False
+) -> Response:
+    """Do what was asked; a script gets what came of it with the next pair, a reader without one the next page.
+
+    ``again`` says that the pair which ``act`` returns is shown again.
+    """
     if not _by_script(request):
         act()
         return RedirectResponse("/review" + (f"?{urlencode({'pass': passing})}" if passing else ""), 303)
@@ -314,7 +307,8 @@ def _answer(request: Request, access: Access, act: Callable[[], ReviewItem | Non
     problem: dict[str, str] | None = None
     status = 200
     try:
-        back = act()
+        done = act()
+        back = done if again else None
     except (Refused, RingtrueError) as found:
         known = refused(found)
         if known.status >= 500:

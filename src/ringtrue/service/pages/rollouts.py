@@ -6,6 +6,7 @@ A flag's page has the checklist that says why it moved or why it waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -49,7 +50,12 @@ def test_list(request: Request, access: PageReader) -> Response:
 @router.get("/tests/{feature}")
 def test_page(request: Request, access: PageReader, feature: str) -> Response:
     """Show one feature: its test with the boundary plot, and what its candidate changed in the shadow."""
-    test, shadow = _test(access, feature), _shadow(access, feature)
+    test: Tested | None = None
+    shadow: Shadowed | None = None
+    with suppress(MissingInput):
+        test = rollouts.tested(access, feature)
+    with suppress(MissingInput):
+        shadow = shadow_feature(access, feature)
     if test is None and shadow is None:
         raise MissingInput(f"'{feature}' has neither a test nor a shadow; start one: ringtrue test create {feature}")
     rows = shadow_rows(access, feature, limit=LOOKED_AT) if shadow is not None else []
@@ -139,20 +145,6 @@ def _after(one: Tested) -> int:
     """Return how many queries came in after the decision, which stands whatever they say."""
     decided = one.standing.decided_after
     return 0 if decided is None else one.standing.samples - decided
-
-
-def _test(access: PageReader, feature: str) -> Tested | None:
-    try:
-        return rollouts.tested(access, feature)
-    except MissingInput:
-        return None
-
-
-def _shadow(access: PageReader, feature: str) -> Shadowed | None:
-    try:
-        return shadow_feature(access, feature)
-    except MissingInput:
-        return None
 
 
 TOLD = {
