@@ -134,18 +134,17 @@ def _searches(
 def _kind(first: Sequence[tuple[Place, Mapping[str, Any]]]) -> Source:
     """Return what a file holds, from its first line; one without lines may hold anything."""
     place, record = next(iter(first), (Place(""), {"query_id": ""}))
-    if is_spans(record):
-        return "spans"
-    if is_ubi(record):
-        return "ubi"
-    if "query_id" in record or "event_id" in record:
-        return "ringtrue"
-    if "query" in record:
-        return "queries"
-    names = ", ".join(list(record)[:6])
-    raise place.error(
-        f"the line with {names} is not a span, a UBI record, a query or a Ringtrue record", "give its kind with --from"
-    )
+    kinds: dict[Source, bool] = {
+        "spans": is_spans(record),
+        "ubi": is_ubi(record),
+        "ringtrue": "query_id" in record or "event_id" in record,
+        "queries": "query" in record,
+    }
+    for kind, holds in kinds.items():
+        if holds:
+            return kind
+    wrong = f"the line with {', '.join(list(record)[:6])} is not a span, a UBI record, a query or a Ringtrue record"
+    raise place.error(wrong, "give its kind with --from")
 
 
 def export_rows(rows: Iterable[Row], path: str | Path) -> int:

@@ -34,24 +34,12 @@ def prepare(connection: Connection, place: str) -> None:
     """Create the tables of a fresh database; raises InputError for another version, with the cure."""
     found = version(connection)
     if found is None:
-        _create(connection, place)
+        upgrade(connection, place)
     elif found != HEAD:
         wrong = f"which is newer than this Ringtrue's {HEAD}; install a newer Ringtrue"
         if found in known_versions():
             wrong = f"this Ringtrue writes {HEAD}; back it up, then run: ringtrue store upgrade"
         raise InputError(f"store {place} has schema {found}, {wrong}")
-
-
-def _create(connection: Connection, place: str) -> None:
-    _lock(connection)
-    if version(connection) is None:
-        taken = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
-        if taken:
-            raise InputError(
-                f"store {place} already has tables that are not Ringtrue's ({', '.join(taken[:5])}); "
-                "give Ringtrue a database of its own"
-            )
-        migrate(connection)
 
 
 def upgrade(connection: Connection, place: str) -> tuple[str | None, str]:
@@ -60,9 +48,13 @@ def upgrade(connection: Connection, place: str) -> tuple[str | None, str]:
     before = version(connection)
     if before is not None and before not in known_versions():
         raise InputError(f"store {place} has schema {before}, which this Ringtrue does not know; install a newer one")
-    if before is None:
-        _create(connection, place)
-    elif before != HEAD:
+    taken = [] if before else sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
+    if taken:
+        raise InputError(
+            f"store {place} already has tables that are not Ringtrue's ({', '.join(taken[:5])}); "
+            "give Ringtrue a database of its own"
+        )
+    if before != HEAD:
         migrate(connection)
     return before, HEAD
 
