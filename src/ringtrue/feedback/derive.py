@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ringtrue.answers import JudgmentSource
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.feedback.detect import VALIDATING
-from ringtrue.log.linking import WINDOW, by_time, instant, link_all, setting
+from ringtrue.log.linking import WINDOW, by_time, grouped, instant, link_all, setting
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def derive_judgments(
     done = {(one.query_id, one.item_id) for one in judged}
     seen = {(asked.ids[asked.key_of[query.query_id]], item_id) for query in searches for item_id in query.result_ids}
     return Derived(
-        judgments=tuple(sorted(judged, key=lambda one: (one.query_id, one.item_id, one.source, one.annotator))),
+        judgments=tuple(sorted(judged, key=_name)),
         unknown=tuple(sorted(seen - done)),
         left=dict(sorted(left.items())),
         examinations=curves,
@@ -213,13 +213,10 @@ def derive_into(
     found = derive_judgments(searches, events, now=now, mixed=mixed, window=window, known=known, project=project)
     if dry_run:
         return found
-    fresh = {(one.query_id, one.item_id, one.source, one.annotator) for one in found.judgments}
-    gone: dict[tuple[JudgmentSource, str], set[str]] = {}
-    for one in own:
-        if one.metadata.get(KEY) in found.keys and (one.query_id, one.item_id, one.source, one.annotator) not in fresh:
-            gone.setdefault((one.source, one.annotator), set()).add(one.query_id)
-    for (source, annotator), query_ids in sorted(gone.items()):
-        store.delete_judgments(project=project, source=source, annotator=annotator, query_ids=sorted(query_ids))
+    fresh = set(map(_name, found.judgments))
+    stale = [one for one in own if one.metadata.get(KEY) in found.keys and _name(one) not in fresh]
+    for (source, annotator), query_ids in sorted(grouped(((one.source, one.annotator), one.query_id) for one in stale).items()):
+        store.delete_judgments(project=project, source=source, annotator=annotator, query_ids=sorted({*query_ids}))
     store.add_judgments(found.judgments)
     return found
 
@@ -284,6 +281,11 @@ def qrels(
     return rows
 
 
+def _name(one: StoredJudgment) -> tuple[str, str, JudgmentSource, str]:
+    """Return what a derived judgment is unique by in its project."""
+    return one.query_id, one.item_id, one.source, one.annotator
+
+
 def _weight(one: StoredJudgment) -> tuple[int, int, object, str]:
     actor = actor_of(one)
     return (
@@ -329,9 +331,7 @@ class _Part:
             for query in counted
             for rank, item_id in enumerate(dict.fromkeys(query.result_ids), 1)
         )
-        sessions: dict[tuple[str, str], set[str]] = {}
-        for event in selecting:
-            sessions.setdefault(self._pair(event), set()).add(event.session_id)
+        sessions = grouped((self._pair(event), event.session_id) for event in selecting)
         rows = []
         for (key, item_id), who in sessions.items():
             one = found[key, item_id]
@@ -341,7 +341,7 @@ class _Part:
                 "examined": round(one.examined, 3),
                 "rate": round(one.rate, 4),
                 "correction": curve.method,
-                "sessions": len(who),
+                "sessions": len({*who}),
             }
             rows.append(self._row(key, item_id, 2, "implicit", one.sure, facts))
         return rows, curve
@@ -405,19 +405,13 @@ def _searches_of(actor: str, searches: Sequence[LoggedQuery], events: Iterable[F
 
     The log does not say who searched. The session's events do; where it has none, the tool's, if one kind of actor uses it.
     """
-    by_session: dict[str, set[str]] = {}
-    by_search: dict[str, set[str]] = {}
-    for event in events:
-        by_session.setdefault(event.session_id, set()).add(event.actor)
-        by_search.setdefault(str(event.query_id), set()).add(event.actor)
-
-    def seen(query: LoggedQuery) -> set[str]:
-        return by_search.get(query.query_id) or by_session.get(query.session_id or "", set())
-
-    by_tool: dict[str, set[str]] = {}
-    for query in searches:
-        by_tool.setdefault(query.tool_name, set()).update(seen(query))
-    return [query for query in searches if actor in seen(query) or (not seen(query) and by_tool[query.tool_name] == {actor})]
+    events = list(events)
+    by_session = grouped((event.session_id, event.actor) for event in events)
+    by_search = grouped((str(event.query_id), event.actor) for event in events)
+    seen = [({*(by_search.get(query.query_id) or by_session.get(query.session_id or "", []))}, query) for query in searches]
+    by_tool = grouped((query.tool_name, one) for actors, query in seen for one in actors)
+    alone = {tool for tool, actors in by_tool.items() if {*actors} == {actor}}
+    return [query for actors, query in seen if (actor in actors if actors else query.tool_name in alone)]
 
 
 def _mixture(searches: Sequence[LoggedQuery], variants: Mapping[str, int]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ringtrue.answers import Actor
 from ringtrue.errors import InputError
-from ringtrue.log.linking import by_time, instant, link, link_all, rank_in, setting, stable_id
+from ringtrue.log.linking import NOT_SHOWN, by_time, grouped, instant, link, link_all, rank_in, setting, stable_id
 from ringtrue.retrieve import words_of
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 
@@ -59,10 +59,7 @@ def re_searches(searches: Iterable[LoggedQuery], *, encode: Encode | None = None
                 vectors[text] = encode(text)
         return _cosine(vectors[one.query], vectors[other.query])
 
-    sessions: dict[tuple[str, str], list[LoggedQuery]] = {}
-    for query in searches:
-        if query.session_id:
-            sessions.setdefault((query.project, query.session_id), []).append(query)
+    sessions = grouped(((query.project, query.session_id), query) for query in searches if query.session_id)
     events = []
     for session in sessions.values():
         # A query of signs alone ("???") still has to resemble itself.
@@ -89,21 +86,19 @@ def scroll_pasts(searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent
     over: what is opened later is not known before. Events without a search are linked as ``link`` does.
     """
     searches = list(searches)
-    opened: dict[str, dict[str, FeedbackEvent]] = {}
-    known: dict[tuple[str, str], set[str]] = {}
-    for event in sorted(link_all(list(events), searches), key=by_time):
-        if event.event_type not in OPENING or event.item_id is None:
-            continue
-        known.setdefault((event.project, event.session_id), set()).add(event.item_id)
-        if event.query_id is not None:
-            opened.setdefault(event.query_id, {}).setdefault(event.item_id, event)
+    linked = sorted(link_all(list(events), searches), key=by_time, reverse=True)
+    acts = [(event, event.item_id) for event in linked if event.event_type in OPENING and event.item_id is not None]
+    opened = grouped((event.query_id, (item_id, event)) for event, item_id in acts)
+    known = grouped(((event.project, event.session_id), item_id) for event, item_id in acts)
     found = []
     for query in searches:
-        ranks = {rank: event for item, event in opened.get(query.query_id, {}).items() if (rank := rank_in(query, item)) > 0}
+        # Of several events with an item the first counts: it comes last.
+        ranks = {rank_in(query, item_id): event for item_id, event in opened.get(query.query_id, ())}
+        ranks.pop(NOT_SHOWN, None)
         if not ranks:
             continue
         last = ranks[max(ranks)]
-        read = known.get((query.project, query.session_id or last.session_id), set())
+        read = known.get((query.project, query.session_id or last.session_id), [])
         for rank, item_id in enumerate(query.result_ids[: max(ranks) - 1], 1):
             if item_id in read or rank_in(query, item_id) != rank:
                 continue

@@ -14,7 +14,7 @@ import numpy as np
 from ringtrue.errors import InputError
 from ringtrue.feedback.derive import SELECTING, text_key, variant_of, winning_by_words
 from ringtrue.feedback.detect import OPENING, VALIDATING, re_searches
-from ringtrue.log.linking import WINDOW, instant, link_all
+from ringtrue.log.linking import WINDOW, grouped, instant, link_all
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, HistoryPoint, LoggedQuery, StoredJudgment
 
 if TYPE_CHECKING:
@@ -109,18 +109,14 @@ def task_points(outcome: TaskOutcome, *, at: str, project: str = DEFAULT_PROJECT
 
 def stored_outcomes(store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetime | None = None) -> list[TaskOutcome]:
     """Return the outcomes in the store, one per session: the mean if a session had several tasks."""
-    found: dict[str, tuple[dict[str, None], dict[str, list[float]]]] = {}
-    for name in OUTCOMES:
-        for point in store.history(SERIES + name, project=project, since=since):
-            tasks, figures = found.setdefault(point.labels["session_id"], ({}, {}))
-            tasks[point.labels["task_id"]] = None
-            figures.setdefault(name, []).append(point.value)
-    return [
-        TaskOutcome(
-            session_id, ", ".join(tasks), **{name: round(sum(values) / len(values), 9) for name, values in figures.items()}
-        )
-        for session_id, (tasks, figures) in found.items()
-    ]
+    points = [(name, one) for name in OUTCOMES for one in store.history(SERIES + name, project=project, since=since)]
+    found = []
+    for session_id, of_session in grouped((one.labels["session_id"], (name, one)) for name, one in points).items():
+        tasks = dict.fromkeys(one.labels["task_id"] for _, one in of_session)
+        figures = grouped((name, one.value) for name, one in of_session)
+        means = {name: round(sum(values) / len(values), 9) for name, values in figures.items()}
+        found.append(TaskOutcome(session_id, ", ".join(tasks), **means))
+    return found
 
 
 def session_summaries(
@@ -144,22 +140,16 @@ def session_summaries(
         if outcome.session_id in ended:
             raise InputError(f"session '{outcome.session_id}' has two outcomes; give one for each session")
         ended[outcome.session_id] = outcome
-    by_session: dict[str, list[LoggedQuery]] = {}
-    for query in searches:
-        if query.session_id:
-            by_session.setdefault(query.session_id, []).append(query)
-    told: dict[str, dict[str, FeedbackEvent]] = {}
-    for event in link_all(list(events), searches, window=window):
-        told.setdefault(event.session_id, {})[event.event_id] = event
+    by_session = grouped((query.session_id, query) for query in searches if query.session_id)
+    once = {event.event_id: event for event in link_all(list(events), searches, window=window)}
+    told = grouped((event.session_id, event) for event in once.values())
     # Counted from the log itself: it must not hang on whether somebody has run the finder.
     repeated = {event.query_id for event in re_searches(searches)}
-    relevant: dict[str, set[str]] = {}
-    for (key, item_id), one in winning_by_words(judgments, searches).items():
-        if one.relevance >= RELEVANT:
-            relevant.setdefault(key, set()).add(item_id)
+    best = winning_by_words(judgments, searches)
+    relevant = grouped(pair for pair, one in best.items() if one.relevance >= RELEVANT)
     found = []
     for session_id, mine in by_session.items():
-        acts = list(told.get(session_id, {}).values())
+        acts = told.get(session_id, [])
         moments = sorted([instant(query.created_at) for query in mine] + [instant(event.created_at) for event in acts])
         ranks = [rr for query in mine if (rr := _rr(query, relevant)) is not None]
         prompts = {query.prompt_id for query in mine if query.prompt_id}
@@ -221,7 +211,7 @@ def _correlation(
     return Correlation(quality, outcome, n, rho, float(low), float(high))
 
 
-def _rr(query: LoggedQuery, relevant: Mapping[str, set[str]]) -> float | None:
+def _rr(query: LoggedQuery, relevant: Mapping[str, Sequence[str]]) -> float | None:
     """Return the reciprocal rank; None if no relevant item is known, which nothing could have found."""
     wanted = relevant.get(text_key(query.query))
     if not wanted:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError
 from ringtrue.feedback.detect import OPENING
-from ringtrue.log.linking import by_time, instant, link_all, queries_of
+from ringtrue.log.linking import by_time, grouped, instant, link_all, queries_of
 from ringtrue.retrieve import words_of
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
@@ -174,12 +174,10 @@ def serving_phrases(
     log: Iterable[AuditEntry], *, now: datetime, rehearsals: Mapping[tuple[str, str], Rehearsal] | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return item → the phrases that call it now: those that are past their shadow, did not fail in it and have not expired."""
-    found: dict[str, list[str]] = {}
-    for one in learned_phrases(log):
-        rehearsal = (rehearsals or {}).get((one.item_id, one.phrase))
-        if one.state(now, rehearsal=rehearsal) == "serving":
-            found.setdefault(one.item_id, []).append(one.phrase)
-    return {item_id: tuple(phrases) for item_id, phrases in found.items()}
+    done = rehearsals or {}
+    learned = ((one, one.state(now, rehearsal=done.get((one.item_id, one.phrase)))) for one in learned_phrases(log))
+    serving = grouped((one.item_id, one.phrase) for one, state in learned if state == "serving")
+    return {item_id: tuple(phrases) for item_id, phrases in serving.items()}
 
 
 def called_by(text: str, phrases: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -204,10 +202,7 @@ def rehearse(
 
     Only searches in which something was selected count: where nobody chose anything, not choosing this item means nothing.
     """
-    chosen: dict[str, set[str]] = {}
-    for event in events:
-        if event.event_type in OPENING and event.query_id is not None and event.item_id is not None:
-            chosen.setdefault(event.query_id, set()).add(event.item_id)
+    chosen = grouped((event.query_id, event.item_id) for event in events if event.event_type in OPENING)
     dated = [(instant(query.created_at), query) for query in searches if query.query_id in chosen]
     found = {}
     for one in phrases:
@@ -235,13 +230,15 @@ def roll_back_triggers(
     since: datetime | None = None,
 ) -> list[AuditEntry]:
     """Return the entries that take learned phrases back: of an item, of one wording, learned since a moment, or all of them."""
-    by_item: dict[tuple[str, str], list[str]] = {}
     log = list(log)
     project = {entry.subject: entry.project for entry in log}
-    for one in learned_phrases(log):
-        wanted = (item_id in (None, one.item_id)) and (phrase in (None, one.phrase))
-        if wanted and (since is None or instant(one.learned_at) >= since):
-            by_item.setdefault((project[one.item_id], one.item_id), []).append(one.phrase)
+    by_item = grouped(
+        ((project[one.item_id], one.item_id), one.phrase)
+        for one in learned_phrases(log)
+        if item_id in (None, one.item_id)
+        and phrase in (None, one.phrase)
+        and (since is None or instant(one.learned_at) >= since)
+    )
     return [
         AuditEntry(timestamp(now), who, ROLLED_BACK, subject, project=where, detail={"phrases": phrases, "why": why})
         for (where, subject), phrases in by_item.items()

@@ -20,6 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.log.linking import grouped
 from ringtrue.log.redact import ERROR
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery
 
@@ -311,9 +312,7 @@ class LogFigures:
 def log_figures(queries: Iterable[LoggedQuery]) -> LogFigures:
     """Return the log in numbers, with the ten most frequent intents."""
     everything = list(queries)
-    by_tool: dict[str, list[LoggedQuery]] = {}
-    for row in everything:
-        by_tool.setdefault(row.tool_name, []).append(row)
+    by_tool = grouped((row.tool_name, row) for row in everything)
     times = [row.created_at for row in everything]
     asked = Counter(row.intent for row in everything if row.intent is not None)
     return LogFigures(

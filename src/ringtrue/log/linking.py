@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from ringtrue.answers import Actor, EventType
 from ringtrue.errors import InputError, check_choice
@@ -24,6 +24,8 @@ from ringtrue.traffic import Traffic
 if TYPE_CHECKING:
     from ringtrue.store import Store
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 WINDOW = timedelta(minutes=30)
 """How long after a search its session's events are taken to be about it."""
 TRACED = timedelta(days=1)
@@ -52,6 +54,18 @@ def by_time(one: LoggedQuery | FeedbackEvent) -> tuple[datetime, str]:
 def rank_in(query: LoggedQuery, item_id: str) -> int:
     """Return where a search showed an item, from 1; −1 if it did not."""
     return query.result_ids.index(item_id) + 1 if item_id in query.result_ids else NOT_SHOWN
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, in their order.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def stable_id(*parts: str) -> str:
@@ -105,11 +119,8 @@ def link_all(
 
 def link_named(store: Store, events: Sequence[FeedbackEvent]) -> list[FeedbackEvent]:
     """Return the events, each that names a search in the store with the session of that search and the item's rank there."""
-    named: dict[str, set[str]] = {}
-    for event in events:
-        if event.query_id is not None:
-            named.setdefault(event.project, set()).add(event.query_id)
-    shelf = _Shelf(one for project, ids in named.items() for one in store.queries(project=project, query_ids=sorted(ids)))
+    named = grouped((event.project, event.query_id) for event in events if event.query_id is not None)
+    shelf = _Shelf(one for project, ids in named.items() for one in store.queries(project=project, query_ids=sorted({*ids})))
     return [event if event.query_id is None else _linked(event, shelf, WINDOW) for event in events]
 
 

@@ -336,7 +336,7 @@ def test_feedback_add_links_and_says_where(ringtrue, place, store) -> None:
         (["--type", "click", "--session", "s"], "names no item"),
         (["--type", "click", "--session", "s", "--item", "a", "--query", "q77"], "no search 'q77'"),
         (["--type", "click", "--session", "s", "--item", "a", "--at", "noon"], "cannot read the time"),
-        (["--type", "click", "--session", "s", "--item", "a", "--actor", "cat"], "person, agent or unknown"),
+        (["--type", "click", "--session", "s", "--item", "a", "--actor", "cat"], "there is no actor 'cat'; did you mean"),
     ],
 )
 def test_feedback_add_names_what_is_wrong(ringtrue, place, words, says) -> None:
