@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal, cast
 
 from ringtrue.answers import EventType
@@ -114,19 +115,15 @@ def learn_from_selection(
     barred |= {str(phrase) for entry in log if entry.subject == event.item_id for phrase in entry.detail.get("phrases", ())}
     candidates = [phrase for phrase in phrases_of(query.query) if phrase not in barred]
     facts = {"query_id": event.query_id, "event_id": event.event_id, "rank": event.rank_in_results, "actor": event.actor}
-    entries = []
     room = max(0, PER_ITEM - len(there))
-    for phrase in candidates[:PER_SELECTION]:
-        if phrase not in there and room == 0:
-            continue
-        room -= phrase not in there
-        what, detail = CONFIRMED if phrase in there else LEARNED, {"phrase": phrase, **facts}
-        entries.append(AuditEntry(timestamp(now), "feedback", what, event.item_id, detail, event.project))
-    if entries:
-        return Lesson(tuple(entries))
-    return Lesson(
-        refused=f"the item has {PER_ITEM} phrases already" if candidates else "no word of the query is telling enough"
+    new = [phrase for phrase in candidates[:PER_SELECTION] if phrase not in there][:room]
+    entries = tuple(
+        AuditEntry(timestamp(now), "feedback", what, event.item_id, {"phrase": phrase, **facts}, event.project)
+        for phrase in candidates[:PER_SELECTION]
+        for what in [CONFIRMED] * (phrase in there) + [LEARNED] * (phrase in new)
     )
+    why = f"the item has {PER_ITEM} phrases already" if candidates else "no word of the query is telling enough"
+    return Lesson(entries, "" if entries else why)
 
 
 def phrases_of(text: str) -> list[str]:
@@ -137,21 +134,12 @@ def phrases_of(text: str) -> list[str]:
     """
     from ringtrue.golden import STOP_WORDS  # it loads NumPy, which the memory's server does without
 
-    runs: list[list[str]] = [[]]
-    for word in words_of(text):
-        if word in STOP_WORDS or word in DENYLIST:
-            runs.append([])
-        else:
-            runs[-1].append(word)
-    found: dict[str, None] = {}
-    for run in runs:
-        for start in range(0, len(run), LONGEST):
-            part = run[start : start + LONGEST]
-            # One short word, or digits alone, calls too much.
-            if len(part) > 1 or len(part[0]) >= SHORTEST:
-                found[" ".join(part)] = None
-    worded = [phrase for phrase in found if not phrase.replace(" ", "").isdigit()]
-    return sorted(worded, key=lambda phrase: -len(phrase.split()))
+    stop_words = STOP_WORDS | DENYLIST
+    runs = [list(run) for stops, run in groupby(words_of(text), stop_words.__contains__) if not stops]
+    parts = [run[start : start + LONGEST] for run in runs for start in range(0, len(run), LONGEST)]
+    # One short word, or digits alone, calls too much.
+    telling = [part for part in parts if (len(part) > 1 or len(part[0]) >= SHORTEST) and not "".join(part).isdigit()]
+    return sorted(dict.fromkeys(map(" ".join, telling)), key=lambda phrase: -len(phrase.split()))
 
 
 def learned_phrases(log: Iterable[AuditEntry]) -> list[Phrase]:

@@ -291,13 +291,19 @@ def write_apart(
 
 def without_deleted_users(store: Store, rows: Sequence[Row]) -> list[Row]:
     """Return the rows without what deleted users did before they were deleted: a row that comes late must not bring it back."""
-    deleted = _deletions(store, rows)
+    named = [row for row in rows if row.user_id is not None]
+    users = {(row.project, str(row.user_id)) for row in named}
+    trail = {
+        (project, entry.subject): entry.at  # the newest come first, and the last deletion is the one that counts
+        for project in {project for project, _ in users}
+        for entry in reversed(store.audit(project=project, what=USER_DELETED, since=min(map(_time, named))))
+    }
+    deleted = {one: trail[mark] for one in users if (mark := (one[0], user_mark(one[1], one[0]))) in trail}
     if not deleted:
         return list(rows)
 
     def gone(row: Row) -> bool:
-        at = deleted.get((row.project, row.user_id or ""))
-        return at is not None and timestamp(row.created_at) <= at
+        return row.user_id is not None and _time(row) <= deleted.get((row.project, row.user_id), "")
 
     theirs = [row for row in rows if gone(row)]
     searches = {(row.project, row.query_id) for row in theirs if row.query_id is not None}
@@ -312,16 +318,5 @@ def without_deleted_users(store: Store, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not gone(row) and not follows(row)]
 
 
-def _deletions(store: Store, rows: Sequence[Row]) -> Mapping[tuple[str, str], str]:
-    """Return when users of these rows were last deleted, by project and user, if that is after a row of theirs."""
-    users: dict[str, dict[str, str]] = {}
-    for row in rows:
-        if row.user_id is not None:
-            users.setdefault(row.project, {})[row.user_id] = user_mark(row.user_id, row.project)
-    found: dict[tuple[str, str], str] = {}
-    for project, marks in users.items():
-        since = min(timestamp(row.created_at) for row in rows if row.project == project and row.user_id is not None)
-        # The newest come first, and the last deletion is the one that counts.
-        last = {entry.subject: entry.at for entry in reversed(store.audit(project=project, what=USER_DELETED, since=since))}
-        found |= {(project, user): last[mark] for user, mark in marks.items() if mark in last}
-    return found
+def _time(row: Row) -> str:
+    return timestamp(row.created_at)
