@@ -258,12 +258,10 @@ class LearnedTriggers:
         self.phrases, self.name = dict(phrases), name
 
     def search(self, text: str, *, k: int = 10) -> list[Hit]:
-        from ringtrue.retrieve.protocol import check_k, from_channel
+        from ringtrue.retrieve.protocol import check_k, from_channel, ranked
 
-        check_k(k)
-        lengths = {item_id: float(len(phrase.split())) for item_id, phrase in called_by(text, self.phrases).items()}
-        order = sorted(lengths, key=lambda item_id: (lengths[item_id], item_id), reverse=True)
-        return from_channel(self.name, ((item_id, lengths[item_id]) for item_id in order[:k]))
+        lengths = ((item_id, float(len(phrase.split()))) for item_id, phrase in called_by(text, self.phrases).items())
+        return from_channel(self.name, ranked(lengths, k=check_k(k)))
 
 
 def learn_into(

@@ -32,7 +32,6 @@ _DOCUMENT = re.compile(r"(?:gen_ai\.)?retrieval\.documents\.(\d+)\.(?:document\.
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999, in microseconds since 1970."""
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
-_ISO = "write a time like 2026-03-01T12:00:00Z"
 
 
 def micros_of(value: Any) -> int:
@@ -56,12 +55,13 @@ def micros_of(value: Any) -> int:
     return int(micros)
 
 
-def time_of(record: Mapping[str, Any], names: Sequence[str], place: Place, cure: str = _ISO) -> int:
+def time_of(record: Mapping[str, Any], names: Sequence[str], place: Place) -> int:
     """Return the time that the first of these fields holds, as ``micros_of`` does; raises InputError naming place and field."""
     name = next((name for name in names if record.get(name) is not None), names[-1])
     try:
         return micros_of(record.get(name))
     except (InputError, ValueError, TypeError, OverflowError):
+        cure = "write a time like 2026-03-01T12:00:00Z, or a number of nanoseconds, milliseconds or seconds since 1970"
         raise place.at(name).error(f"it is {shown(record.get(name))}", cure) from None
 
 
@@ -160,13 +160,10 @@ def _span_query(
     trace, name = (_text(ids.get(snake, ids.get(camel))) for snake, camel in (("trace_id", "traceId"), ("span_id", "spanId")))
     if not trace or not name:
         raise place.at("spanId" if trace else "traceId").error("it is missing", "export spans with their trace and span ids")
-    nanos = "write nanoseconds since 1970"
-    start = time_of(span, ("startTimeUnixNano", "start_time"), place, _ISO if "start_time" in span else nanos)
-    ends = ("endTimeUnixNano", "end_time")
-    end = time_of(span, ends, place, _ISO if "end_time" in span else nanos)
+    start, end = (time_of(span, (f"{side}TimeUnixNano", f"{side}_time"), place) for side in ("start", "end"))
     if end < start:
-        where = place.at(ends[span.get(ends[0]) is None])
-        raise where.error("the span ends before it starts", "mend the times, or leave the span out")
+        told = place.at("end_time" if span.get("endTimeUnixNano") is None else "endTimeUnixNano")
+        raise told.error("the span ends before it starts", "mend the times, or leave the span out")
     text = _text(attributes.get("gen_ai.retrieval.query.text", attributes.get("input.value")))
     if text is None:
         raise place.at("attributes").at("input.value").error("the retriever span has no query", "record the query's text there")
@@ -174,9 +171,8 @@ def _span_query(
     scores = tuple(score for _, score in found)
     whole = not any(map(math.isnan, scores))
     ms = (end - start) / 1000
-    status = span.get("status")
-    if not isinstance(status, Mapping):
-        status = {"code": span.get("status_code"), "message": span.get("status_message")}
+    flat = {"code": span.get("status_code"), "message": span.get("status_message")}
+    status = span["status"] if isinstance(span.get("status"), Mapping) else flat
     code = _text(status.get("code", status.get("status_code"))) or ""
     failed = code.upper() in ("2", "ERROR", "STATUS_CODE_ERROR", "STATUSCODE.ERROR")
     said = _text(status.get("message", status.get("description")))

@@ -401,9 +401,7 @@ def log_folder(store: Store | str | Path | None = None) -> Path | None:
         if place is None:
             return None
         store = str(place.sqlite or place.url.render_as_string(hide_password=True))
-    text = str(store)
-    if text.startswith("sqlite:"):
-        text = re.sub(r"^sqlite(\+\w+)?:///", "", text)
+    text = re.sub(r"^sqlite(\+\w+)?:///", "", str(store))
     if "://" not in text:
         path = Path(text).expanduser().absolute()
         return path.with_name(path.name + "-log")
