@@ -283,15 +283,12 @@ class Figures:
 
     searches: int
     sessions: int
-    users: int
     errors: int
     """Searches that raised; they count in no other figure but this and ``searches``."""
     zero_result_rate: float | None
     degraded_rate: float | None
-    fallback_rate: float | None
     latency_ms: Mapping[str, float]
     """p50, p95, p99."""
-    mean_results: float | None
     proxy: float | None
     """Mean quality proxy: a health figure, not quality."""
     with_proxy: int
@@ -338,13 +335,10 @@ def _figures(rows: Sequence[LoggedQuery]) -> Figures:
     return Figures(
         searches=len(rows),
         sessions=len({row.session_id for row in rows} - {None}),
-        users=len({row.user_id for row in rows} - {None}),
         errors=len(rows) - len(answered),
         zero_result_rate=mean([count == 0 for count in counts]),
         degraded_rate=mean([row.degraded for row in rows]),
-        fallback_rate=mean([row.fallback is not None for row in answered]),
         latency_ms={name: latencies[place] for name, place in places.items()} if latencies else {},
-        mean_results=mean(counts),
         proxy=mean(proxies),
         with_proxy=len(proxies),
     )

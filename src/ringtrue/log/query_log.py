@@ -430,11 +430,10 @@ def _checked(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 def _text_parameter(function: Callable[..., Any], text: str | None) -> tuple[str, int]:
     """Return the name and the place of the parameter that holds the query's text."""
     names = list(inspect.signature(function).parameters)
-    if text is not None:
-        if text not in names:
-            raise InputError(f"{function.__name__} has no parameter '{text}'; it has {', '.join(names) or 'none'}")
-        return text, names.index(text)
-    found = [name for name in _TEXTS if name in names] or [name for name in names if name not in ("self", "cls")]
+    if text not in (None, *names):
+        raise InputError(f"{function.__name__} has no parameter '{text}'; it has {', '.join(names) or 'none'}")
+    usual = [name for name in _TEXTS if name in names] or [name for name in names if name not in ("self", "cls")]
+    found = usual if text is None else [text]
     if not found:
         raise InputError(f"{function.__name__} takes no query; name the parameter with its text: @log.search(text=…)")
     return found[0], names.index(found[0])
