@@ -55,26 +55,48 @@ class EventStore(Base):
         trace_id: str | None = None,
         prompt_id: str | None = None,
         traffic: Traffic | Literal["all"] = "user",
+        text: str | None = None,
+        trouble: bool = False,
+        slower_than: float | None = None,
         limit: int | None = None,
         after: str | None = None,
+        before: tuple[Moment, str] | None = None,
         newest: bool = False,
     ) -> list[LoggedQuery]:
         """Return logged searches in the order of time, from ``since`` on and before ``until``.
 
         These are users' searches unless ``traffic`` says otherwise; searches named by ``query_ids`` are returned whoever made
-        them. ``limit`` takes the first ones, or with ``newest`` the last ones. ``after`` continues after a query id, or after
-        everything that happened at a time. Raises MissingInput if there is no such query.
+        them. ``text`` is part of what was searched for, in upper or lower case. ``trouble`` takes those that found nothing,
+        fell back or were degraded; ``slower_than`` is in milliseconds. ``limit`` takes the first ones, or with ``newest`` the
+        last ones. ``after`` continues after a query id, or after everything that happened at a time; raises MissingInput if
+        there is no such query. ``before`` takes those before a time and query id, whether that query is still there or not.
         """
         asked = {"session_id": session_id, "tool_name": tool, "user_id": user_id, "trace_id": trace_id, "prompt_id": prompt_id}
         whose = "all" if query_ids is not None else traffic
         where = self._where(QUERY, project, since=since, until=until, query_id=query_ids, traffic=_of(whose), **asked)
+        log = QUERY.table.c
+        if text:
+            where.append(self._has(words(text)))
+        if trouble:
+            where.append(or_(_found_nothing(), log.degraded == 1, log.fallback.is_not(None)))
+        if slower_than is not None:
+            where.append(log.total_latency_ms > float(slower_than))
+        if before is not None:
+            where.append(tuple_(log.created_at, log.query_id) < tuple_(timestamp(before[0]), words(before[1])))
         if after is not None:
-            table, there = QUERY.table.c, self._all(QUERY, self._where(QUERY, project, query_id=after))
+            there = self._all(QUERY, self._where(QUERY, project, query_id=after))
             if there:
-                where.append(tuple_(table.created_at, table.query_id) > tuple_(there[0].created_at, words(after)))
+                where.append(tuple_(log.created_at, log.query_id) > tuple_(there[0].created_at, words(after)))
             else:
-                where.append(table.created_at > self._moment(project, after))
+                where.append(log.created_at > self._moment(project, after))
         return self._in_time(QUERY, where, limit=limit, newest=newest, few=query_ids is not None)
+
+    def _has(self, part: str) -> ColumnElement[bool]:
+        # LIKE of SQLite knows no case of ASCII's letters; to have every query turned to lower case would double its work.
+        # Of other letters neither database knows it in every locale: they get the usual ways to write them.
+        forms = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize(), part.title()}
+        has = QUERY.table.c.query.contains if self.address.sqlite else QUERY.table.c.query.icontains
+        return or_(*(has(form, autoescape=True) for form in sorted(forms)))
 
     def _moment(self, project: str, after: str) -> str:
         try:
@@ -94,45 +116,6 @@ class EventStore(Base):
         """Return how many searches of users, or of another ``traffic``, were logged from ``since`` on and before ``until``."""
         where = self._where(QUERY, project, since=since, until=until, tool_name=tool, traffic=_of(traffic))
         return self._count(QUERY.table, where)
-
-    def newest_queries(
-        self,
-        *,
-        project: str = DEFAULT_PROJECT,
-        text: str | None = None,
-        tool: str | None = None,
-        session_id: str | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        trouble: bool = False,
-        slower_than: float | None = None,
-        traffic: Traffic | Literal["all"] = "user",
-        limit: int = 50,
-        before: tuple[Moment, str] | None = None,
-    ) -> list[LoggedQuery]:
-        """Return searches of users, or of another ``traffic``, newest first; ``before`` continues after a time and query id.
-
-        Whether that query is still there does not matter. ``text`` is part of what was searched for, in upper or lower case.
-        ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds.
-        """
-        log = QUERY.table.c
-        where = self._where(
-            QUERY, project, since=since, until=until, tool_name=tool, session_id=session_id, traffic=_of(traffic)
-        )
-        if text:
-            part = words(text)
-            # LIKE of SQLite knows no case of ASCII's letters; to have every query turned to lower case would double its work.
-            # Of other letters neither database knows it in every locale: they get the usual ways to write them.
-            forms = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize(), part.title()}
-            has = log.query.contains if self.address.sqlite else log.query.icontains
-            where.append(or_(*(has(form, autoescape=True) for form in sorted(forms))))
-        if trouble:
-            where.append(or_(_found_nothing(), log.degraded == 1, log.fallback.is_not(None)))
-        if slower_than is not None:
-            where.append(log.total_latency_ms > float(slower_than))
-        if before is not None:
-            where.append(tuple_(log.created_at, log.query_id) < tuple_(timestamp(before[0]), words(before[1])))
-        return self._all(QUERY, where, log.created_at.desc(), log.query_id.desc(), limit=limit)
 
     def log_volume(self, *, project: str = DEFAULT_PROJECT, since: Moment, until: Moment, step: Step) -> list[LogStep]:
         """Return the minutes, hours or days (UTC) in which users searched, in the order of time.

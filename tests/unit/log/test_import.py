@@ -472,7 +472,7 @@ def test_searches_of_a_plain_list_are_no_empty_answers(store: Store, tmp_path: P
     assert (figures.total.searches, figures.total.zero_result_rate) == (4, 0.5)
     (bucket,) = store.log_volume(since="2026-03-01", until="2026-03-02", step="day")
     assert (bucket.searches, bucket.empty) == (4, 1)
-    assert [row.query_id for row in store.newest_queries(trouble=True)] == ["q1"]
+    assert [row.query_id for row in store.queries(trouble=True)] == ["q1"]
 
 
 SPANS = [

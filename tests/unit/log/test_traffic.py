@@ -301,7 +301,7 @@ def store(place: str) -> Iterator[Store]:
 def test_only_users_searches_count_in_figures(store: Store) -> None:
     assert log_figures(queries_of(store)).total.searches == 2
     assert store.count_queries() == 2
-    assert [row.query_id for row in store.newest_queries()] == ["eq_4", "eq_0"]
+    assert [row.query_id for row in store.queries(newest=True)] == ["eq_0", "eq_4"]
     (bucket,) = store.log_volume(since="2026-03-01T00:00:00Z", until="2026-03-02T00:00:00Z", step="day")
     assert bucket.searches == 2
     assert next(part for part in health_of(store, now=NOON).parts if part.name == "log").figures["last_24h"] == 2

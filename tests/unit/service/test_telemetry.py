@@ -464,7 +464,7 @@ def test_a_scrape_reads_no_row_of_the_log_and_asks_the_store_again_only_after_a_
 ) -> None:
     filled(lite)
     asked: list[str] = []
-    for name in ("queries", "newest_queries", "results", "backlog", "flags", "count_queries", "shadow_runs"):
+    for name in ("queries", "results", "backlog", "flags", "count_queries", "shadow_runs"):
         real = getattr(Store, name)
 
         def counting(*given: Any, _real: Any = real, _name: str = name, **more: Any) -> Any:
@@ -475,7 +475,6 @@ def test_a_scrape_reads_no_row_of_the_log_and_asks_the_store_again_only_after_a_
     telemetry = Telemetry(Settings(), lite, now=clock)
     first = telemetry.scrape("default")
     assert "queries" not in asked
-    assert "newest_queries" not in asked
     asked.clear()
     assert telemetry.scrape("default") == first
     assert asked == []

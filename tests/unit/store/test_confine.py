@@ -103,7 +103,6 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "keep_reply": lambda store, _: store.keep_reply(_theirs(replace(REPLY, status=500))),
     "keys": lambda store, _: store.keys(project=OTHERS),
     "log_volume": lambda store, _: store.log_volume(project=OTHERS, since="2026-03-01", until="2026-03-02", step="hour"),
-    "newest_queries": lambda store, _: store.newest_queries(project=OTHERS),
     "only": lambda store, _: store.only(OTHERS),
     "projects": lambda store, _: store.projects(),
     "prune": lambda store, path: store.prune(now="2030-01-01", archive=path),

@@ -43,23 +43,23 @@ def log(store: Store) -> Store:
 
 
 def _ids(store: Store, **asked: object) -> list[int]:
-    return [int(query.query_id[3:]) for query in store.newest_queries(**asked)]  # type: ignore[arg-type]
+    return [int(query.query_id[3:]) for query in store.queries(**asked)[::-1]]  # type: ignore[arg-type]
 
 
 def test_the_newest_searches_come_first_and_in_pages(log: Store) -> None:
-    assert log.newest_queries(limit=2) == _log()[:-3:-1]
+    assert log.queries(limit=2, newest=True) == _log()[-2:]
     pages, before = [], None
-    while page := log.newest_queries(limit=5, before=before):
+    while page := log.queries(limit=5, before=before, newest=True)[::-1]:
         pages.append([query.query_id for query in page])
         before = (page[-1].created_at, page[-1].query_id)
     assert [len(page) for page in pages] == [5, 5, 2]
     assert [query_id for page in pages for query_id in page] == [query.query_id for query in reversed(_log())]
     fourth = _log()[3]
-    assert log.newest_queries(before=(fourth.created_at, fourth.query_id), project="other") == []
+    assert log.queries(before=(fourth.created_at, fourth.query_id), project="other") == []
     gone = (fourth.created_at, fourth.query_id + "x")
-    assert [query.query_id for query in log.newest_queries(before=gone, limit=1)] == ["eq_03"]
+    assert [query.query_id for query in log.queries(before=gone, limit=1, newest=True)] == ["eq_03"]
     with pytest.raises(InputError):
-        log.newest_queries(before=("gone", "eq_03"))
+        log.queries(before=("gone", "eq_03"))
 
 
 def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency(log: Store) -> None:

@@ -270,7 +270,7 @@ def list_searches(
 def newest_searches(access: Access, *, limit: int, before: str | None = None, **filters: Any) -> list[LoggedQuery]:
     """Return the newest searches of the log that fit; ``before`` is a ``search_cursor``, raises Refused for any other text."""
     place = None if before is None else log_place(before)
-    return access.store.newest_queries(project=access.project, limit=limit, before=place, **filters)
+    return access.store.queries(project=access.project, limit=limit, before=place, newest=True, **filters)[::-1]
 
 
 def search_cursor(row: LoggedQuery) -> str:
