@@ -22,7 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import lru_cache
+from datetime import datetime, timedelta
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,10 +78,7 @@ class Namer:
         return self.name(self.tick(), text)
 
 
-@lru_cache(maxsize=16)
-def _second(seconds: int) -> str:
-    """Return a second since 1970 as ISO 8601 in UTC; most events share theirs with others."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).zfill(19)
+_EPOCH = datetime(1970, 1, 1)  # in UTC, as all times here
 
 
 def iso(micros: int) -> str:
@@ -90,8 +87,7 @@ def iso(micros: int) -> str:
     >>> iso(1_767_528_000_000_000)
     '2026-01-04T12:00:00.000000Z'
     """
-    seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)}.{rest:06}Z"
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds") + "Z"
 
 
 def _id(prefix: str, micros: int, digest: hashlib.blake2b) -> str:

@@ -110,7 +110,8 @@ class Base:
 
         Raises OSError if the disk fails.
         """
-        self._for_all()
+        if self._project != EVERY:  # SQL would be refused by itself
+            raise InputError(f"this store is for project {self._project!r} only, and the call is for all; use the store of all")
         if self.address.sqlite is not None:
             sync_wal(self.address.sqlite)
 
@@ -119,11 +120,6 @@ class Base:
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-    def _for_all(self) -> None:
-        """Raise InputError if this is a store of one project: for what goes to the database by other ways than SQL."""
-        if self._project != EVERY:
-            raise InputError(f"this store is for project {self._project!r} only, and the call is for all; use the store of all")
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

@@ -67,13 +67,6 @@ _seen: WeakKeyDictionary[Any, list[str] | None] = WeakKeyDictionary()
 """What was found out about statements that SQLAlchemy keeps compiled."""
 
 
-def confine(engine: Engine) -> None:
-    """Let connections of an engine run what is confined to their project alone, and tell PostgreSQL which one it is."""
-    event.listen(engine, "before_cursor_execute", _check)
-    if engine.dialect.name == "postgresql":
-        event.listen(engine, "begin", _tell)
-
-
 def _tell(connection: Connection) -> None:
     project = connection.get_execution_options().get(PROJECT)
     if project is not None:
@@ -219,7 +212,8 @@ def connect(place: Address) -> Engine:
         arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}
         arguments["application_name"] = "ringtrue"
         engine = create_engine(place.url, connect_args=arguments, pool_use_lifo=True, pool_pre_ping=True)
-    confine(engine)
+        event.listen(engine, "begin", _tell)
+    event.listen(engine, "before_cursor_execute", _check)
     return engine
 
 
