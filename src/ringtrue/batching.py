@@ -57,7 +57,7 @@ class BatchQueue(Generic[Item]):
     def put(self, item: Item, *, size: int, rows: int = 1) -> bool:
         """Add an item; False if the queue has no room for it or is closed."""
         with self._lock:
-            if self.closed or not self._fits(rows, size):
+            if self.closed or self.rows + rows > self._most_rows or self.bytes + size > self._most_bytes:
                 return False
             self._added += 1
             self._added_rows += rows
@@ -66,9 +66,6 @@ class BatchQueue(Generic[Item]):
         if not self._wake.is_set():
             self._wake.set()
         return True
-
-    def _fits(self, rows: int, size: int) -> bool:
-        return self.rows + rows <= self._most_rows and self.bytes + size <= self._most_bytes
 
     def start(self) -> None:
         """Begin to write; what was added before waits until then. A second call changes nothing."""
@@ -159,15 +156,11 @@ class BatchQueue(Generic[Item]):
                 self._wake.wait(self._idle())
             self._wake.clear()
             if self._items:
-                self._gather()
+                early = self._last + self._every - time.monotonic()
+                if early > 0 and self.rows < self._batch and not self.closed:
+                    self._hurry.wait(early)  # until the next batch is due, or somebody is in a hurry
+                self._hurry.clear()
                 self._write_next()
-
-    def _gather(self) -> None:
-        """Wait until the next batch is due, is full, or somebody is in a hurry."""
-        early = self._last + self._every - time.monotonic()
-        if early > 0 and self.rows < self._batch and not self.closed:
-            self._hurry.wait(early)
-        self._hurry.clear()
 
     def _write_next(self) -> None:
         batch: list[Item] = []

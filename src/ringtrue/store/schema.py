@@ -38,7 +38,7 @@ def prepare(connection: Connection, place: str) -> None:
     elif found != HEAD:
         wrong = f"which is newer than this Ringtrue's {HEAD}; install a newer Ringtrue"
         if found in known_versions():
-            wrong = f"this Ringtrue writes {HEAD}; back it up, then run: ringtrue store upgrade"
+            wrong = f"this Ringtrue writes {HEAD}; copy the database, then run: ringtrue store upgrade"
         raise InputError(f"store {place} has schema {found}, {wrong}")
 
 
