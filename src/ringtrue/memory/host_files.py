@@ -61,6 +61,17 @@ def with_table(data: bytes | None, place: str, server: Mapping[str, Any]) -> byt
     return after.encode()
 
 
+def with_lines(data: bytes | None, place: str, lines: Sequence[str], command: str) -> bytes:
+    """Return a text file with lines of ours at its end, between marks that name ``command``."""
+    text = _text(data or b"", place)
+    begin, end = _marks(command)
+    return (text + ("\n" if text and not text.endswith("\n") else "") + "\n".join((begin, *lines, end, ""))).encode()
+
+
+def _marks(command: str) -> tuple[str, str]:
+    return f"# {command}: begin, written by `ringtrue memory install`", f"# {command}: end"
+
+
 def without_ours(command: str) -> Callable[[str, str, bytes, bytes | None], bytes | None]:
     """Return a function that takes our entries out of an edited file; ``command`` is what those of our hooks contain.
 
@@ -70,6 +81,8 @@ def without_ours(command: str) -> Callable[[str, str, bytes, bytes | None], byte
     def strip(place: str, kind: str, data: bytes, before: bytes | None) -> bytes | None:
         if kind == "toml":
             return _without_table(data, before, place)
+        if kind == "lines":
+            return _without_block(_text(data, place), before, *_marks(command))
         record = _object(data, place)
         old = json.loads(before) if before else {}
         if kind == "hooks":
@@ -116,18 +129,23 @@ def _ours(hook: Any, command: str) -> bool:
 
 def _without_table(data: bytes, before: bytes | None, place: str) -> bytes | None:
     text = _text(data, place)
-    start, end = text.find(BEGIN), text.find(END)
-    if start < 0 or end < start:
-        if SERVER in _toml(text, place).get("mcp_servers", {}):
-            raise InputError(
-                f"{place}: the marks around [mcp_servers.{SERVER}] are gone; take the table out by hand, {NOTHING_DONE}"
-            )
-        return data
-    head, tail = text[:start], text[end + len(END) :].removeprefix("\n")
+    if BEGIN not in text and SERVER in _toml(text, place).get("mcp_servers", {}):
+        raise InputError(
+            f"{place}: the marks around [mcp_servers.{SERVER}] are gone; take the table out by hand, {NOTHING_DONE}"
+        )
+    return _without_block(text, before, BEGIN, END)
+
+
+def _without_block(text: str, before: bytes | None, begin: str, end: str) -> bytes | None:
+    """Return a text without the block between two marks; None if nothing else is left of a file that we made."""
+    start, stop = text.find(begin), text.find(end)
+    if start < 0 or stop < start:
+        return text.encode()
+    head, tail = text[:start], text[stop + len(end) :].removeprefix("\n")
     old = (before or b"").decode("utf-8", "replace")
     if head.rstrip("\n") == old.rstrip("\n"):
         head = old  # the lines between were ours
-    after = head + tail
+    after = head + ("\n" if head and tail and not head.endswith("\n") and not tail.startswith("\n") else "") + tail
     return None if before is None and not after.strip() else after.encode()
 
 

