@@ -73,22 +73,10 @@ def _channel(place: str) -> Callable[[Use], Retriever]:
 
     def made(use: Use) -> Retriever:
         make = getattr(import_module(f"ringtrue.retrieve.channels.{module}"), name)
-        found: Retriever = make(use.documents, **use.options, name=use.text)
+        found: Retriever = make(*(child for _, child in use.children), use.documents, **use.options, name=use.text)
         return found
 
     return made
-
-
-def _graph(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.graph import Graph
-
-    return Graph(use.children[0][1], use.documents, **use.options, name=use.text)
-
-
-def _connect(use: Use) -> Retriever:
-    from ringtrue.retrieve.connectors import open_connection
-
-    return open_connection(use.options["name"])
 
 
 def _weights(use: Use) -> tuple[float, ...]:
@@ -154,10 +142,10 @@ _BUILDERS: Mapping[str, Callable[[Use], Any]] = {
     "dense": _channel("dense.Dense"),
     "rm3": _channel("bm25.Rm3"),
     "splade": _channel("splade.Splade"),
-    "graph": _graph,
+    "graph": _channel("graph.Graph"),
     "trigger": _channel("trigger.Trigger"),
     "memory": _channel("memory.open_memory"),
-    "connect": _connect,
+    "connect": lambda use: import_module("ringtrue.retrieve.connectors").open_connection(use.options["name"]),
     **dict.fromkeys(("rrf", "weighted", "combsum", "combmnz", "adaptive"), _fusion),
     "rerank": _rerank,
     "mmr": _mmr,

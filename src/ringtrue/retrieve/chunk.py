@@ -277,7 +277,9 @@ def semantic(text: str, *, tokens: int, threshold: float, embed: Embed) -> Itera
     edges = found.edges(sentence_ends(text, 0, len(text)), first=0, last=len(found))
     if len(edges) < 3 or len(found) == 0:
         return found.spans(found.windows(0, len(found), size=tokens))
-    distances = _distances(embed([text[span.start : span.end] for span in found.spans(pairwise(edges))]))
+    matrix = np.asarray(embed([text[span.start : span.end] for span in found.spans(pairwise(edges))]), np.float64)
+    # 1 - cosine between neighbours, rounded, so that the last bits of a vector do not decide where two equal ones are cut.
+    distances = np.asarray((1 - (matrix[1:] * matrix[:-1]).sum(axis=1)).round(6))
     limit = float(np.percentile(distances, threshold))
     turns = [0, *(np.flatnonzero(distances > limit) + 1).tolist(), len(edges) - 1]
     return found.spans(part for turn in pairwise(turns) for part in _bounded(found, edges, distances, *turn, size=tokens))
@@ -298,13 +300,6 @@ def _bounded(
         yield edges[first], edges[cut]
         first = cut
     yield edges[first], edges[last]
-
-
-def _distances(vectors: ArrayLike) -> NDArray[np.float64]:
-    """Return 1 - cosine between neighbours, of vectors of length 1."""
-    matrix = np.asarray(vectors, np.float64)
-    # Rounded, so that the last bits of a vector do not decide where two equal distances are cut.
-    return np.asarray((1 - (matrix[1:] * matrix[:-1]).sum(axis=1)).round(6))
 
 
 def chunker(expression: Expression | str) -> Chunker:

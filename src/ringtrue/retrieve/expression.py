@@ -126,7 +126,13 @@ def as_expression(source: Source) -> Expression | Pipeline:
     'weighted(bm25, dense, w=[0.3, 0.7])'
     """
     if isinstance(source, str):
-        return _from_config(_config_in(source)) if source.lstrip().startswith("{") else parse(source, like=LIKE)
+        if not source.lstrip().startswith("{"):
+            return parse(source, like=LIKE)
+        try:
+            return _from_config(json.loads(source))
+        except ValueError as problem:
+            cure = 'write it like {"fusion_method": "rrf", "rrf_k": 60}'
+            raise SpecError(f"{source!r:.60} is not valid JSON ({problem}); {cure}") from None
     if isinstance(source, Expression | Pipeline):
         return source
     if isinstance(source, Mapping):
@@ -136,15 +142,6 @@ def as_expression(source: Source) -> Expression | Pipeline:
 
 _CONFIG = {"rrf": ("rrf_k", "channels", "rerank"), "weighted": ("weights", "normalization", "rerank")}
 """The keys that a configuration may have beside ``fusion_method``."""
-
-
-def _config_in(text: str) -> Mapping[str, Any]:
-    try:
-        config = json.loads(text)
-    except ValueError as problem:
-        cure = 'write it like {"fusion_method": "rrf", "rrf_k": 60}'
-        raise SpecError(f"{text!r:.60} is not valid JSON ({problem}); {cure}") from None
-    return config  # type: ignore[no-any-return]  # it begins with a brace
 
 
 def _from_config(config: Mapping[str, Any]) -> Expression | Pipeline:

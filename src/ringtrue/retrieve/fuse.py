@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -101,10 +102,7 @@ def comb_sum(lists: Lists) -> dict[str, float]:
 
 def comb_mnz(lists: Lists) -> dict[str, float]:
     """CombSUM times the number of lists that have the document."""
-    count: dict[str, int] = {}
-    for hits in lists:
-        for hit in hits:
-            count[hit.doc_id] = count.get(hit.doc_id, 0) + 1
+    count = Counter(hit.doc_id for hits in lists for hit in hits)
     return {doc_id: score * count[doc_id] for doc_id, score in comb_sum(lists).items()}
 
 

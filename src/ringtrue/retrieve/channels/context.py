@@ -410,7 +410,8 @@ class PassageRetriever:
 
     def _hits(self, answer: Answer, k: int) -> list[Hit]:
         best, alone, place = answer
-        ranks = [_ranks(values) for values in alone]
+        # The place of each in the order: sorting the order gives it back.
+        ranks = [np.argsort(np.argsort(-values, kind="stable"), kind="stable") + 1 for values in alone]
         hits = []
         for rank, (doc_id, score) in enumerate(best[:k], 1):
             at = place[doc_id]
@@ -438,9 +439,3 @@ class PassageRetriever:
             passages, whole = threads.meaning(self._encode(text))
             by_meaning = meaning * MEANING[0] * passages, meaning * MEANING[1] * whole
         return by_words, by_meaning
-
-
-def _ranks(values: Floats) -> Ints:
-    ranks = np.empty(len(values), np.int64)
-    ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
-    return ranks

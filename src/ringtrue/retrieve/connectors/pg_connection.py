@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable
 from ringtrue.http_client import in_time
-from ringtrue.retrieve.connectors.base import SecondsLeft
+from ringtrue.retrieve.connectors.base import OpenResource, SecondsLeft
 from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
@@ -204,7 +204,8 @@ class Server(RecordConnector):
     @property
     def _idle(self) -> list[Any]:
         """Open connections that wait for the next question: one for each thread that asks, and none for a forked process."""
-        return self.kept("idle", _close_all).get(list)
+        idle: OpenResource[list[Any]] = self.kept("idle", lambda held: [connection.close() for connection in held])
+        return idle.get(list)
 
     def _address(self) -> dict[str, Any]:
         try:
@@ -251,11 +252,6 @@ class Server(RecordConnector):
 
 def _ms(left: SecondsLeft) -> int:
     return max(1, math.ceil(left() * 1000))
-
-
-def _close_all(connections: list[Any]) -> None:
-    while connections:
-        connections.pop().close()
 
 
 class _Attempt:

@@ -30,6 +30,8 @@ METRICS = {"cosine": ("<=>", "1 - ({})"), "l2": ("<->", "-({})"), "inner_product
 """Metric → pgvector's operator, which gives a distance, and the score made of it, where higher is better."""
 Column = Text
 """A name as it is in the catalogue."""
+PLAIN: Mapping[type, Callable[[Any], Any]] = {Decimal: float, UUID: str}
+"""PostgreSQL's own types of numbers and ids → how everybody writes them."""
 MOST = 2**63 - 1
 """The largest number that LIMIT takes."""
 _ONE_OF = "document.{id}::text = ANY(%(ids)s::text[])"
@@ -124,7 +126,7 @@ class Database(Server):
 
         def best(count: int) -> list[Row]:
             found = self.fetch(statement, {**parameters, "k": min(count, MOST)}, session=self.session, left=left, scope=scope)
-            return [_plain_row(row) for row in found]
+            return [{key: PLAIN.get(type(value), lambda same: same)(value) for key, value in row.items()} for row in found]
 
         # The statement made here collapses passages itself; one of somebody's own returns k rows, whatever they are.
         return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
@@ -411,9 +413,3 @@ def _named(*parts: str) -> Any:
 
 def _quoted(text: str) -> Any:
     return _sql().Literal(text.replace("%", "%%"))
-
-
-def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with numbers and ids as everybody writes them; PostgreSQL has types of its own for both."""
-    plain_types: dict[type, Callable[[Any], Any]] = {Decimal: float, UUID: str}
-    return {key: plain_types[type(value)](value) if type(value) in plain_types else value for key, value in row.items()}
