@@ -15,10 +15,10 @@ from ringtrue.config import load_config
 from ringtrue.errors import InputError, SpecError
 from ringtrue.retrieve.connectors import RERANKERS
 from ringtrue.retrieve.expression import ALL, as_expression, canonical, parts_of
-from ringtrue.spec import Expression, Pipeline, show_value
+from ringtrue.spec import show_value
 
-LONGEST, MOST_PARTS, DEEPEST, MOST_VALUES = 2_000, 24, 5, 32
-"""Letters of an expression, names in it, levels of brackets, members of a list."""
+LONGEST, MOST_PARTS, MOST_VALUES = 2_000, 24, 32
+"""Letters of an expression, names in it, members of a list."""
 LARGEST = 10_000
 """The largest number: ranks, depths and weights lie below it."""
 FIELD = "[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
@@ -59,8 +59,6 @@ def admitted(text: str, own: Sequence[str]) -> str:
     parts = list(parts_of(full))
     if len(parts) > MOST_PARTS:
         raise InputError(f"the retriever has {len(parts)} parts; {MOST_PARTS} are allowed")
-    if (deepest := _depth(full)) > DEEPEST:
-        raise InputError(f"the retriever is {deepest} levels deep; {DEEPEST} are allowed")
     named: dict[tuple[str, str], set[Any]] = {}
     """The values that the operator's own retrievers have, by part and option."""
     for part in (part for one in known.values() for part in parts_of(one)):
@@ -70,12 +68,6 @@ def admitted(text: str, own: Sequence[str]) -> str:
         for option, value in part.options:
             _check(part.name, option, value, named)
     return str(as_expression(text))
-
-
-def _depth(expression: Expression | Pipeline) -> int:
-    stages = expression.stages if isinstance(expression, Pipeline) else (expression,)
-    inner = (one for stage in stages for one in stage.args if isinstance(one, Expression | Pipeline))
-    return 1 + max(map(_depth, inner), default=0)
 
 
 def _check(name: str, option: str, value: Any, named: Mapping[tuple[str, str], set[Any]]) -> None:

@@ -43,12 +43,10 @@ class MappedConnector(WritingConnector):
     """A search whose answer is JSON; settings say where the hits are in it."""
 
     ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"title", "text"}
-    WRITTEN_IN: ClassVar[str]
-    """The names of the settings that a question is filled into."""
     REQUEST: ClassVar[tuple[str, ...]] = ()
     """The parts of a request."""
     FILLED: ClassVar[tuple[str, ...]] = ()
-    """Those parts of a request whose values are documents' own."""
+    """Those parts of a request that a question or a document is filled into; settings of these names ask the question."""
     EXAMPLE: ClassVar[str] = ""
     """A request that writes a document."""
     ONE_BY_ONE: ClassVar[bool] = True
@@ -99,9 +97,9 @@ class MappedConnector(WritingConnector):
         """Return the answer to a request with its placeholders filled; ``absent`` if the system says that it has no such."""
 
     @property
-    @abstractmethod
-    def templates(self) -> Any:
+    def templates(self) -> list[Any]:
         """The settings that a question is filled into."""
+        return [getattr(self, part) for part in self.FILLED]
 
     @abstractmethod
     def answering(self) -> Callable[[Mapping[str, Any]], Any]:
@@ -109,7 +107,7 @@ class MappedConnector(WritingConnector):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
         """Return the mapped hits."""
-        wanted = asked_for(self.name, scope, self.templates, self.WRITTEN_IN)
+        wanted = asked_for(self.name, scope, self.templates, " or ".join(self.FILLED))
         answer = self.answering()
 
         def fetch(count: int) -> list[Row]:
@@ -231,7 +229,6 @@ class Http(BasicLogin, MappedConnector):
 
     ASIDE: ClassVar[frozenset[str]] = MappedConnector.ASIDE | {"headers", "token_header", "token_prefix"}
     TELLING: ClassVar[str] = "say which request shows one, lookup = {url = 'https://…/documents/{id}', source_hash = 'path'}"
-    WRITTEN_IN: ClassVar[str] = "body or params"
     REQUEST: ClassVar[tuple[str, ...]] = ("url", "method", "body", "params")
     FILLED: ClassVar[tuple[str, ...]] = ("body", "params")
     EXAMPLE: ClassVar[str] = "{url = 'https://…/documents/{id}', method = 'PUT', body = {text = '{text}'}}"
@@ -282,10 +279,6 @@ class Http(BasicLogin, MappedConnector):
 
     def deciding(self) -> dict[str, Any]:
         return super().deciding() | {"body": template(self.body), "params": template(self.params)}
-
-    @property
-    def templates(self) -> Any:
-        return [self.body, self.params]
 
     def answering(self) -> Callable[[Mapping[str, Any]], Any]:
         left = self.deadline()

@@ -58,7 +58,6 @@ class Mcp(Program, MappedConnector):
     TELLING: ClassVar[str] = (
         "say which tool shows one, lookup = {tool = '…', arguments = {id = '{id}'}, source_hash = 'path in its answer'}"
     )
-    WRITTEN_IN: ClassVar[str] = "arguments"
     REQUEST: ClassVar[tuple[str, ...]] = ("tool", "arguments")
     FILLED: ClassVar[tuple[str, ...]] = ("arguments",)
     EXAMPLE: ClassVar[str] = "{tool = '…', arguments = {id = '{id}', text = '{text}'}}"
@@ -109,10 +108,6 @@ class Mcp(Program, MappedConnector):
     def deciding(self) -> dict[str, Any]:
         run = words([*self.command, *self.args], self.folder)
         return super().deciding() | {"command": run, "arguments": template(self.arguments)}
-
-    @property
-    def templates(self) -> Any:
-        return self.arguments
 
     def answering(self) -> Callable[[Mapping[str, Any]], Any]:
         session, left = self._session(), self.deadline()
