@@ -23,6 +23,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,6 +213,13 @@ def roles_of_memory(body: Record) -> set[str]:
     return {one.get("role", "") for one in messages if "<memory-context" in json.dumps(one)}
 
 
+def texts_of(body: Record) -> list[str]:
+    """Return the texts of the messages in a request, each part for itself."""
+    contents = [one.get("content") for one in (*(body.get("messages") or []), *(body.get("input") or []))]
+    parts = [part for content in contents for part in (content if isinstance(content, list) else [{"text": content}])]
+    return [part["text"] for part in parts if isinstance(part.get("text"), str)]
+
+
 def _with_tool(path: str) -> tuple[str, Record]:
     return "Read", {"file_path": path}
 
@@ -271,6 +279,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     places = programs()
     if not places:
         raise Failure("the hosts cannot be installed here: npm and its registry are needed")
+    here = machine()
     counts: dict[str, dict[str, list[bool]]] = {}
     with tempfile.TemporaryDirectory(prefix="ringtrue-hosts-") as folder, StubModels() as model:
         for host in options.hosts:
@@ -288,7 +297,35 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         if held
     ]
     versions = {host: version(places[host]) for host in options.hosts}
-    return {"machine": machine(), "versions": versions, "counts": counts, "limits": limits}
+    ready = sorted(server_ready() for _ in range(20))
+    limits.append(limit("MCP server: tools listed, p50", f"≤ {READY_MS} ms", f"{ready[10]:.0f} ms", ready[10] <= READY_MS))
+    return {"machine": here, "versions": versions, "counts": counts, "ready_ms": ready, "limits": limits}
+
+
+READY_MS = 250
+
+
+def server_ready() -> float:
+    """Return the milliseconds from the start of a new MCP server to its list of tools."""
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    asked = [
+        {"id": 1, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    began = time.perf_counter()
+    command = [sys.executable, "-P", "-m", "ringtrue.memory.mcp_start"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tempfile.gettempdir()) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in asked:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            server.stdin.flush()
+            if "id" in message:
+                server.stdout.readline()
+        took = 1000 * (time.perf_counter() - began)
+        server.kill()
+    return took
 
 
 def version(program: Path) -> str:
@@ -307,7 +344,9 @@ def render(report: Mapping[str, Any]) -> str:
             row.append(f"{sum(held)} of {len(held)}" if held else "–")
         rows.append(row)
     heads = [f"{NAMES[host]} {report['versions'][host]}" for host in report["counts"]]
-    return table(["", *heads], rows) + "\n" + machine_line(report["machine"]) + "\n"
+    ready = report["ready_ms"]
+    server = f"A new MCP server listed its tools after {ready[10]:.0f} ms (median of 20; slowest {ready[-1]:.0f} ms)."
+    return "\n\n".join((table(["", *heads], rows), server, machine_line(report["machine"]))) + "\n"
 
 
 NAMES = {"claude": "Claude Code", "codex": "Codex", "opencode": "OpenCode"}
