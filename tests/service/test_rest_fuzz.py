@@ -7,13 +7,11 @@ damaged are the examples of the OpenAPI document: a new route is attacked as soo
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 import socket
 import sys
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -82,8 +80,6 @@ def targets(document: dict[str, Any]) -> list[Target]:
                 bodies.append((YAML, TEST_SET_YAML.encode()))
             if LINES in content:
                 bodies.append((LINES, b'{"id": "a", "query": "pool", "relevant_ids": ["pool"], "answer": "x"}\n' * 3))
-            if ZIP in content:
-                bodies.append((ZIP, zipped()))
             if TREC in content:
                 bodies.append((TREC, content[TREC]["example"].encode()))
             if content:
@@ -105,19 +101,6 @@ def examples(document: dict[str, Any], content: dict[str, Any]) -> list[Any]:
     if not found and name == "Shipped":
         found = [{"name": "hotel"}]
     return found
-
-
-def zipped(**files: bytes) -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in {
-            "corpus.jsonl": b'{"_id": "d1", "title": "", "text": "pool"}\n',
-            "queries.jsonl": b'{"_id": "q1", "text": "swim"}\n',
-            "qrels/test.tsv": b"query-id\tcorpus-id\tscore\nq1\td1\t2\n",
-            **files,
-        }.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-    return target.getvalue()
 
 
 # ── what is not ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,28 +202,9 @@ def yaml_bomb(luck: random.Random, body: bytes) -> bytes:
             return b"? " * 3_000 + b"a"
 
 
-def zip_bomb(luck: random.Random, body: bytes) -> bytes:
-    whole = zipped()
-    match luck.randrange(5):
-        case 0:
-            return (
-                zipped(**{"corpus.jsonl": b" " * 30_000_000})
-                if luck.random() < 0.03
-                else zipped(**{"corpus.jsonl": b" " * 300_000})
-            )
-        case 1:
-            return zipped(**{"../../corpus.jsonl": b"{}", "/etc/passwd": b"x", "C:\\x": b"x"})
-        case 2:
-            return zipped(**{f"file{n}.jsonl": b"" for n in range(200)})
-        case 3:
-            return flipped(luck, whole)
-        case _:
-            return whole[: luck.randrange(len(whole))]
-
-
 BODIES: tuple[Callable[[random.Random, bytes], bytes], ...] = (
     flipped, flipped, cut, noise, changed, changed, changed, changed, changed, doubled_keys, nested, numbers,
-    yaml_bomb, zip_bomb,
+    yaml_bomb,
 )  # fmt: skip
 TYPES = (
     JSON, YAML, LINES, ZIP, TREC, "", "text/html", "application/json; charset=utf-7", "APPLICATION/JSON", "a/b; c=\xff", "*/*",
@@ -254,8 +218,6 @@ def attack(luck: random.Random, target: Target, token: str) -> Attack:
     make = luck.choice(BODIES)
     if make is yaml_bomb and any(one[0] == YAML for one in target.bodies):
         kind = YAML
-    elif make is zip_bomb and any(one[0] == ZIP for one in target.bodies):
-        kind = ZIP
     body = make(luck, valid)
     if luck.random() < 0.08:
         kind = luck.choice(TYPES)

@@ -12,7 +12,7 @@ from ringtrue.client.wire import Wire, encoded, given, read, segment, several
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.traffic import Traffic
 
-KINDS = {"json": "application/json", "yaml": "application/yaml", "jsonl": "application/x-ndjson", "zip": "application/zip"}
+KINDS = {"json": "application/json", "yaml": "application/yaml", "jsonl": "application/x-ndjson"}
 """What an upload of a golden set may be, and its content type."""
 AT_ONCE = 1_000
 """Searches or events that a service takes in one request."""
@@ -47,7 +47,7 @@ class GoldenResource(Resource):
         return self._wire.get_as(answers.GoldenVersion, path, content="true" if content else None)
 
     def upload(
-        self, content: Mapping[str, Any] | bytes, *, kind: Literal["json", "yaml", "jsonl", "zip"] = "json"
+        self, content: Mapping[str, Any] | bytes, *, kind: Literal["json", "yaml", "jsonl"] = "json"
     ) -> answers.GoldenVersion:
         """Keep a set under the name and version that it has, and return it with what validation found.
 

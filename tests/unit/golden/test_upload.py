@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import struct
 import tempfile
 import tracemalloc
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,15 +18,11 @@ from hypothesis import strategies as st
 
 from ringtrue.errors import InputError
 from ringtrue.formats import yaml_text
-from ringtrue.golden import UploadLimits, content_hash, golden_from, load, read_upload, record_of, save, shipped
+from ringtrue.golden import UploadLimits, content_hash, golden_from, load, read_upload, record_of, shipped
 from ringtrue.golden.formats import losses
-from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.records import GoldenSet, Judgment
 
 MEGABYTE = 1 << 20
-CORPUS = '{"_id": "pets", "title": "Pets", "text": "Dogs are welcome.", "metadata": {"page": 3}}\n'
-QUERIES = '{"_id": "q1", "text": "can my dog stay"}\n'
-QRELS = "query-id\tcorpus-id\tscore\nq1\tpets\t1\n"
-BEIR = {"inn/corpus.jsonl": CORPUS, "inn/queries.jsonl": QUERIES, "inn/qrels/test.tsv": QRELS}
 TEST_SET: dict[str, Any] = {
     "version": "1.0.0",
     "queries": [
@@ -64,14 +57,6 @@ LINES: dict[str, dict[str, Any]] = {
     "openinference": SPAN,
 }
 DOCUMENTS = {"dict": {"q1": {"pets": 3}}, "ragas": [LINES["ragas"]], "openinference": {"spans": [SPAN]}}
-
-
-def zipped(files: dict[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", method) as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return content.getvalue()
 
 
 def check_refused(content: bytes, kind: Any, says: str, limits: dict[str, int] | None = None) -> str:
@@ -157,27 +142,6 @@ def test_every_json_format_comes_in(form: str) -> None:
     assert (found.id, len(found.queries), len(found.judgments)) == ("inn", 1, 1)
 
 
-@pytest.mark.parametrize("top", ["inn/", ""])
-def test_a_zip_of_a_beir_folder_comes_in(top: str) -> None:
-    files: dict[str, str | bytes] = {name.replace("inn/", top): text for name, text in BEIR.items()}
-    found = read_upload(zipped(files), kind="zip", name="inn.zip")
-    assert (found.id, found.queries, found.judgments) == (
-        "inn",
-        (Query("q1", "can my dog stay"),),
-        (Judgment("q1", "pets", 1),),
-    )
-    assert found.documents[0].metadata == {"page": 3}
-    assert found.corpus_hash is not None
-
-
-def test_a_zipped_folder_that_we_wrote_comes_back_whole(golden: GoldenSet, tmp_path: Path) -> None:
-    plain = replace(golden, judgments=tuple(replace(one, source="manual", metadata={}) for one in golden.judgments))
-    save(plain, tmp_path / "inn", format="beir")
-    files = {str(file.relative_to(tmp_path)): file.read_bytes() for file in (tmp_path / "inn").rglob("*") if file.is_file()}
-    found = read_upload(zipped({"inn/": b"", "inn/qrels/": b"", **files}), kind="zip", name="other.zip")
-    assert losses(plain, found) == ()
-
-
 # ── what does not ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -188,9 +152,6 @@ def test_a_zipped_folder_that_we_wrote_comes_back_whole(golden: GoldenSet, tmp_p
         (json.dumps(DATASET | {"corpus": {"a": "../secret.jsonl"}}).encode(), "json"),
         (json.dumps(TEST_SET | {"corpus": "corpus.jsonl"}).encode(), "json"),
         (yaml_text(TEST_SET | {"corpus": "/etc/passwd"}).encode(), "yaml"),
-        (zipped({**BEIR, "inn/golden.json": '{"corpus": "/etc/passwd"}'}), "zip"),
-        (zipped({**BEIR, "inn/golden.json": '{"queries": "../../etc/passwd"}'}), "zip"),
-        (zipped({**BEIR, "inn/golden.json": '{"format": "trec"}'}), "zip"),
     ],
 )
 def test_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,53 +161,6 @@ def test_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypatch
     message = check_refused(content, kind, "field '")
     assert any(name in message for name in ("corpus", "queries", "format"))
     assert all(path.startswith(tempfile.gettempdir()) for path in opened)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../corpus.jsonl", "/corpus.jsonl", "inn/../corpus.jsonl", "a/b/corpus.jsonl", "inn/notes.txt", "C:\\corpus.jsonl",
-     "inn/qrels/../x.tsv", "inn/qrels/a/b.tsv", "./corpus.jsonl", "inn/qrels/.tsv", "inn/corpus.jsonl.gz", "inn/inner.zip"],
-)  # fmt: skip
-def test_a_zip_holds_the_files_of_a_beir_folder_and_no_other(name: str) -> None:
-    check_refused(zipped({**BEIR, name: "x"}), "zip", "zip only corpus.jsonl, queries.jsonl and qrels/*.tsv")
-
-
-def test_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice() -> None:
-    def with_entry(change: str, value: int) -> bytes:
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w") as archive:
-            info = zipfile.ZipInfo("queries.jsonl")
-            setattr(info, change, value)
-            archive.writestr(info, "/etc/passwd")
-        return content.getvalue()
-
-    check_refused(with_entry("external_attr", 0o120777 << 16), "zip", "'queries.jsonl' is not a file but a link or a device")
-    check_refused(with_entry("external_attr", 0o020666 << 16), "zip", "is not a file but a link")
-    check_refused(zipped(dict(BEIR), zipfile.ZIP_BZIP2), "zip", "another way than deflate")
-    check_refused(zipped(dict(BEIR), zipfile.ZIP_LZMA), "zip", "another way than deflate")
-    locked = bytearray(zipped({"queries.jsonl": QUERIES}))
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        locked[locked.index(mark) + place] |= 1
-    check_refused(bytes(locked), "zip", "'queries.jsonl' is encrypted")
-    check_refused(zipped({"a/queries.jsonl": QUERIES, "b/corpus.jsonl": CORPUS}), "zip", "files of several folders")
-    twice = zipped({"queries.jsonl": QUERIES, "q_eries.jsonl": QUERIES}).replace(b"q_eries", b"queries")
-    check_refused(twice, "zip", "holds 'queries.jsonl' twice")
-    check_refused(
-        zipped({**BEIR, "inn/queries.jsonl": zipped({"a": "b"})}), "zip", "their.file/queries.jsonl: is an archive itself"
-    )
-    check_refused(zipped({**BEIR, "inn/queries.jsonl": gzip.compress(b"{}", mtime=0)}), "zip", "is an archive itself")
-
-
-def test_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> None:
-    check_refused(zipped({"queries.jsonl": QUERIES}), "zip", "their.file/qrels: there is no qrels file")
-    check_refused(
-        zipped({"qrels/test.tsv": QRELS, "corpus.jsonl": CORPUS}), "zip", "their.file/queries.jsonl: there is no such file"
-    )
-    check_refused(zipped({**BEIR, "inn/queries.jsonl": QUERIES + "{"}), "zip", "their.file/queries.jsonl:2")
-    check_refused(zipped({**BEIR, "inn/qrels/test.tsv": QRELS + "q1\tx\ty\n"}), "zip", "their.file/qrels/test.tsv:3")
-    check_refused(zipped({**BEIR, "inn/golden.json": "[]"}), "zip", "their.file/golden.json")
-    check_refused(b"PK\x03\x04 and so on", "zip", "is not a zip that can be read")
-    check_refused(zipped(dict(BEIR))[:-9], "zip", "is not a zip that can be read")
 
 
 @pytest.mark.parametrize(
@@ -268,8 +182,8 @@ def test_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> None:
         (b'{"queries": [], "x": 1, "x": 2}', "json", "the key 'x' is given twice"),
         (b'{"queries": []', "json", "not valid JSON"),
         (b"PAR1....PAR1", "json", "not valid JSON"),
-        (gzip.compress(b"{}", mtime=0), "json", "is an archive itself"),
-        (gzip.compress(b"{}", mtime=0), "jsonl", "is an archive itself"),
+        (gzip.compress(b"{}", mtime=0), "json", "is an archive; unpack it first"),
+        (gzip.compress(b"{}", mtime=0), "jsonl", "is an archive; unpack it first"),
         (b"- !!python/object/apply:os.system [ls]", "yaml", "the tag 'tag:yaml.org,2002:python/object/apply:os.system'"),
         (b"queries: []\n---\nqueries: []", "yaml", "another document"),
         (b"queries: [}", "yaml", "not valid YAML"),
@@ -301,7 +215,7 @@ def test_the_name_of_a_sender_stays_on_one_line() -> None:
         (json.dumps(TEST_SET).encode(), "json", "has 2 queries, 1 are allowed", {"queries": 1}),
         ((json.dumps(LINES["ragas"]) + "\n").encode() * 3, "jsonl", "more than 2 lines", {"queries": 2}),
         (json.dumps(DATASET).encode(), "json", "has 1 documents, 0 are allowed", {"documents": 0}),
-        (json.dumps(DATASET).encode(), "json", "more than 0 judgments", {"judgments": 0}),
+        (json.dumps(DATASET).encode(), "json", "has 1 judgments, 0 are allowed", {"judgments": 0}),
         (json.dumps(DATASET).encode(), "json", "holds more than 5 values", {"values": 5}),
         (json.dumps(DATASET).encode(), "json", "more than 5 fields", {"fields": 5}),
         (json.dumps(DATASET).encode(), "json", "nested more than 3 deep", {"depth": 3}),
@@ -310,10 +224,6 @@ def test_the_name_of_a_sender_stays_on_one_line() -> None:
         (yaml_text(TEST_SET).encode(), "yaml", "bytes of YAML, 50 are allowed; send the same as JSON", {"yaml": 50}),
         (yaml_text(TEST_SET).encode(), "yaml", "holds more than 10 values; send the same as JSON", {"values": 300}),
         (yaml_text(TEST_SET).encode(), "yaml", "nested more than 2 deep", {"depth": 2}),
-        (zipped(dict(BEIR)), "zip", "more than 100 bytes when unpacked", {"unpacked": 100}),
-        (zipped(dict(BEIR)), "zip", "so many documents are allowed", {"documents": 0}),
-        (zipped(dict(BEIR)), "zip", "so many judgments are allowed", {"judgments": 1}),
-        (zipped(dict(BEIR)), "zip", "holds more than 4 values", {"values": 4}),
     ],
 )  # fmt: skip
 def test_every_limit_holds(content: bytes, kind: str, says: str, limits: dict[str, int]) -> None:
@@ -327,26 +237,6 @@ def laughs() -> bytes:
     lines = ["a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"b{n}: &b{n} [{', '.join(['*a' if n == 0 else f'*b{n - 1}'] * 9)}]" for n in range(9)]
     return "\n".join(lines).encode()
-
-
-def lie(content: bytes, size: int) -> bytes:
-    """A zip whose headers say that its first file is of another size."""
-    changed = bytearray(content)
-    for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
-        struct.pack_into("<I", changed, changed.index(mark) + place, size)
-    return bytes(changed)
-
-
-def far_away(content: bytes) -> bytes:
-    """A zip whose list of files says that the first lies behind the end of every file there could be."""
-    at = content.index(b"PK\x01\x02")
-    name = content[at + 46 : at + 46 + struct.unpack_from("<H", content, at + 28)[0]]
-    place = struct.pack("<HHQ", 1, 8, 2**63 + 5)
-    entry = bytearray(content[at : at + 46]) + name + place
-    struct.pack_into("<H", entry, 30, len(place))
-    struct.pack_into("<I", entry, 42, 0xFFFFFFFF)
-    end = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, 1, 1, len(entry), at, 0)
-    return content[:at] + bytes(entry) + end
 
 
 BOMBS: dict[str, Callable[[], tuple[bytes, str, str]]] = {
@@ -367,32 +257,13 @@ BOMBS: dict[str, Callable[[], tuple[bytes, str, str]]] = {
         "json",
         "a key of 900,000 characters",
     ),
-    "gzip of nothing but zeros": lambda: (gzip.compress(bytes(50 * MEGABYTE)), "json", "is an archive itself"),
-    "a zip of zeros": lambda: (
-        zipped({"corpus.jsonl": bytes(250_000_000)}),
-        "zip",
-        "more than 200,000,000 bytes when unpacked",
-    ),
-    "a zip of line ends": lambda: (zipped({"corpus.jsonl": b"\n" * 50_000_000}), "zip", "more than 500,000 lines"),
-    "a zip of many files": lambda: (zipped({f"q{n}.jsonl": b"" for n in range(5_000)}), "zip", "holds more than 100 files"),
-    "a zip that denies its size": lambda: (
-        lie(zipped({"corpus.jsonl": bytes(90_000_000)}), 10),
-        "zip",
-        "is not a zip that can be read",
-    ),
-    "a zip that points far away": lambda: (far_away(zipped({"corpus.jsonl": CORPUS})), "zip", "is not a zip that can be read"),
-    "a zip that brags": lambda: (lie(zipped({"corpus.jsonl": b"x"}), 4_000_000_000), "zip", ""),
-    "a header of millions of columns": lambda: (
-        zipped({"queries.jsonl": QUERIES, "qrels/test.tsv": b"query-id\tcorpus-id\tscore" + b"\ta" * 5_000_000}),
-        "zip",
-        "a line of more than 4,000 bytes",
-    ),
+    "gzip of nothing but zeros": lambda: (gzip.compress(bytes(50 * MEGABYTE)), "json", "is an archive; unpack it first"),
 }
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_bomb_goes_off(bomb: str) -> None:
-    """YAML bombs, zip bombs and their like: a clear error, and no more memory than the upload itself would explain."""
+    """YAML bombs and their like: a clear error, and no more memory than the upload itself would explain."""
     content, kind, says = BOMBS[bomb]()
     with within(40):
         check_refused(content, kind, says)
@@ -403,10 +274,10 @@ def test_a_repeated_key_among_hundreds_of_thousands_is_found_at_once() -> None:
     check_refused(f'{{{keys},"k7":1}}'.encode(), "json", "the key 'k7' is given twice")
 
 
-def test_a_record_has_no_hundred_thousand_fields() -> None:
+def test_a_million_fields_are_refused_and_facts_are_not() -> None:
     many = {f"field{n}": 1 for n in range(100_000)}
-    check_refused(json.dumps(DATASET | many).encode(), "json", "a record with 100,004 fields")
-    check_refused(json.dumps(LINES["ragas"] | many).encode(), "jsonl", "fields, 1,000 are allowed; put them under 'metadata'")
+    check_refused(json.dumps(DATASET | many).encode(), "json", "more than 1,000 fields; put facts", {"fields": 1_000})
+    check_refused(json.dumps(LINES["ragas"] | many).encode(), "jsonl", "more than 1,000 fields", {"fields": 1_000})
     assert len(read_upload(json.dumps(DATASET | {"metadata": many}).encode(), kind="json", name="x").metadata) == 100_000
 
 
@@ -420,11 +291,6 @@ def test_json_inside_json_is_measured_too() -> None:
     assert read_upload(span('[{"document.id": "d"}]'), kind="jsonl", name="x").queries[0].metadata["retrieved"] == ["d"]
 
 
-def test_annotations_of_a_span_do_not_take_quadratic_time() -> None:
-    many = [{"name": "relevance", "document_position": n, "score": 1} for n in range(1_001)]
-    check_refused(json.dumps(SPAN | {"annotations": many}).encode(), "jsonl", "1,001 annotations of one span")
-
-
 # ── anything at all ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 SEEDS: list[tuple[bytes, str]] = [
@@ -433,8 +299,6 @@ SEEDS: list[tuple[bytes, str]] = [
     *((json.dumps(value).encode(), "json") for value in DOCUMENTS.values()),
     (yaml_text(TEST_SET).encode(), "yaml"),
     *(((json.dumps(value) + "\n").encode(), "jsonl") for value in LINES.values()),
-    (zipped({**BEIR, "inn/golden.json": '{"id": "inn", "version": "1.0.0", "split": "test"}'}), "zip"),
-    (zipped(dict(BEIR), zipfile.ZIP_STORED), "zip"),
 ]
 ODD: list[Any] = [
     None,
@@ -486,7 +350,7 @@ def test_mangled_bytes_are_input_errors_and_nothing_else(data: st.DataObject) ->
         at = data.draw(st.integers(0, len(content)))
         piece = data.draw(st.sampled_from(PIECES) | st.binary(max_size=4))
         content = content[:at] + piece + content[at + data.draw(st.integers(0, 12)) :]
-    only_input_errors(content, data.draw(st.sampled_from([kind, kind, kind, "json", "yaml", "jsonl", "zip"])))
+    only_input_errors(content, data.draw(st.sampled_from([kind, kind, kind, "json", "yaml", "jsonl"])))
 
 
 def swapped(value: Any, data: st.DataObject) -> Any:
@@ -505,17 +369,12 @@ def swapped(value: Any, data: st.DataObject) -> Any:
 @settings(max_examples=600, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_odd_values_anywhere_are_input_errors_or_sets_that_can_be_kept(data: st.DataObject) -> None:
-    form = data.draw(st.sampled_from(["json", "yaml", "jsonl", "zip"]))
+    form = data.draw(st.sampled_from(["json", "yaml", "jsonl"]))
     if form == "json":
         only_input_errors(
             json.dumps(swapped(data.draw(st.sampled_from([DATASET, TEST_SET, *DOCUMENTS.values()])), data)).encode(), form
         )
     elif form == "yaml":
         only_input_errors(yaml_text(swapped(TEST_SET, data)).encode(), form)
-    elif form == "jsonl":
-        only_input_errors(json.dumps(swapped(data.draw(st.sampled_from(list(LINES.values()))), data)).encode(), form)
     else:
-        name = data.draw(st.sampled_from(["inn/corpus.jsonl", "inn/queries.jsonl", "inn/golden.json"]))
-        seed = {"id": "inn", "scale": [0, 3], "slices": ["a"], "split": "test", "relevance_threshold": 1}
-        value = seed if name.endswith("golden.json") else json.loads(BEIR[name])
-        only_input_errors(zipped({**BEIR, name: json.dumps(swapped(value, data))}), form)
+        only_input_errors(json.dumps(swapped(data.draw(st.sampled_from(list(LINES.values()))), data)).encode(), form)

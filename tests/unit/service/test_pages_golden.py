@@ -47,7 +47,6 @@ def test_a_file_that_is_no_set_is_told_what_the_page_takes(client: TestClient, c
     (said,) = re.findall('data-problem="([^"]*)"', answer.text)
     assert said.startswith("notes.json: is not recognised as a golden set")
     assert "relevant_docs" in said
-    assert "a zip of a BEIR folder" in said
     for other in ("csv", "parquet", "trec", "openinference"):
         assert other not in said.lower(), "what is refused is not offered"
 

@@ -63,7 +63,7 @@ def corpus_paths(record: Record, place: Place, folder: Path | None, *, default: 
     if value is None:
         return {"": folder / default} if folder and default and (folder / default).exists() else {}
     if folder is None:
-        cure = "put both into one file (ringtrue golden convert SET gold.json) and send that, or a zip of a BEIR folder"
+        cure = "put both into one file (ringtrue golden convert SET gold.json) and send that"
         raise place.at("corpus").error(f"the documents are in another file, {value!r:.60}, which was not sent", cure)
     names = {"": value} if isinstance(value, str) else field_of(record, "corpus", dict, place)
     for name, relative in names.items():

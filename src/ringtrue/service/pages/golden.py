@@ -31,7 +31,7 @@ SetName = Annotated[str, Path(min_length=1, max_length=120)]
 VersionText = Annotated[str, Path(min_length=1, max_length=120)]
 QUERIES, PROBLEMS, CHANGES = 50, 50, 200
 KINDS: Mapping[str, Kind] = {
-    ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip",
+    ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl",
 }  # fmt: skip
 """Endings of file names → what they hold."""
 
@@ -58,7 +58,7 @@ def upload(request: Request, access: PageWriter, file: Annotated[UploadFile, Fil
         kind = KINDS.get(PurePath(file.filename or "").suffix.lower())
         if kind is None:
             sent = (file.filename or "the file")[:80]
-            said = f"cannot read '{sent}'; send .json, .yaml, .jsonl or .zip (ringtrue golden convert SET gold.json makes one)"
+            said = f"cannot read '{sent}'; send .json, .yaml or .jsonl (ringtrue golden convert SET gold.json makes one)"
             raise Refused(422, "unsupported_type", said, field="file")
         kept = keep_golden(access, read_set(file.file.read(), kind, name=_called(file.filename or "upload")))
     except (RingtrueError, Refused) as problem:

@@ -35,7 +35,7 @@ from ringtrue.service.routes.server import STARTED, started
 from ringtrue.store import StoredJob
 
 router = APIRouter(prefix="/v1/evaluate", tags=["evaluate"])
-Kind = Literal["json", "yaml", "jsonl", "zip"]
+Kind = Literal["json", "yaml", "jsonl"]
 TYPES: Mapping[str, Kind] = {
     "application/json": "json",
     "application/yaml": "yaml",
@@ -43,7 +43,6 @@ TYPES: Mapping[str, Kind] = {
     "text/yaml": "yaml",
     "application/x-ndjson": "jsonl",
     "application/jsonl": "jsonl",
-    "application/zip": "zip",
 }
 """Content types of uploads → what they hold."""
 
@@ -95,7 +94,7 @@ _READING = BoundedSemaphore(2)
 
 
 _ALIKE = UploadLimits(values=MOST_VALUES)
-"""What is JSON may hold as many values as any request; a zip holds more than its bytes show, and has bounds of its own."""
+"""JSON may hold as many values as any request; YAML has bounds of its own."""
 
 
 def read_set(content: bytes, kind: Kind, *, name: str = "") -> GoldenSet:

@@ -65,7 +65,7 @@ def golden_answer(kept: KeptSet, *, content: bool = False) -> GoldenVersion:
 UPLOAD = request_body(
     examples={"set": {"summary": "A set with its documents", "value": TEST_SET}},
     model=None,
-    types=("application/yaml", "application/x-ndjson", "application/zip"),
+    types=("application/yaml", "application/x-ndjson"),
 )
 
 
@@ -85,10 +85,9 @@ def list_golden(access: Reader, limit: Limit = 50, cursor: Cursor = None) -> Pag
 def upload_golden(access: Writer, body: Body, response: Response) -> GoldenVersion:
     """Keep a golden set under the name and version that it has; a version never changes.
 
-    JSON, YAML, JSON lines or a zip of a BEIR folder. What validation finds is in the answer; only what cannot be
-    read is refused.
+    JSON, YAML or JSON lines. What validation finds is in the answer; only what cannot be read is refused.
     """
-    kind = kind_of(body, ("json", "yaml", "jsonl", "zip"))
+    kind = kind_of(body, ("json", "yaml", "jsonl"))
     kept = library.keep_golden(access, read_set(body.content, kind))
     response.status_code = 201 if kept.new else 200
     return golden_answer(kept)
