@@ -13,6 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from common import ROOT, add_common_options, finish, limit, limits_table, marks, positive, source_version, table
@@ -44,11 +45,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Return every rate, and every limit with what was found."""
     from dataclasses import asdict
 
-    from ringtrue.stats import SequentialPlan, allowed_share, peeking_rate, rare_loss_rates, sequential_rates
+    from ringtrue.stats import SequentialPlan, allowed_share, sequential_rates
+    from sequential_rates import by_wald_alone, peeking_rate, rare_loss_rates
 
     start = time.perf_counter()
     plan = SequentialPlan()
-    rates = sequential_rates(seed=options.seed, simulations=options.simulations, most=options.queries, plan=plan)
+    others = {"sprt, sigma known": partial(by_wald_alone, plan=plan, sd=0.2), "no variance": partial(by_wald_alone, plan=plan)}
+    rates = sequential_rates(seed=options.seed, simulations=options.simulations, most=options.queries, plan=plan, others=others)
     rare = rare_loss_rates(seed=options.seed, simulations=options.simulations, most=options.queries, plan=plan)
     peeking = peeking_rate(seed=options.seed, simulations=min(500, options.simulations), most=PEEKED)
     report: dict[str, Any] = {
@@ -118,8 +121,9 @@ def render(report: dict[str, Any]) -> str:
     names = ("differences", "method", "false accepts %", "power %", "missed %", "queries, no gain", "queries, gain")
     return "\n\n".join(
         [
-            f"`ringtrue test simulate --check`: {given['simulations']:,} simulated tests a row and side, looked at after every "
-            f"query up to {given['queries']:,}; seed {given['seed']}, ringtrue {report['version']}. True gain 0, then "
+            f"`python benchmarks/sequential.py --check`: {given['simulations']:,} simulated tests a row and side, looked at "
+            f"after every query up to {given['queries']:,}; seed {given['seed']}, ringtrue {report['version']}. True gain 0, "
+            "then "
             f"{plan['delta']:g}; standard deviation 0.2; alpha {plan['alpha']:g}, beta {plan['beta']:g}.",
             table(names, rows),
             "Worthless treatments with a steady gain and a rare loss, mean 0, for several gains δ that a test looks for:",

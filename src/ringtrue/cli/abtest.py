@@ -166,31 +166,23 @@ def simulate(
 ) -> None:
     """Show how often each method errs when looked at after every query: false accepts without a gain, power with one.
 
-    Differences are gaussian, skewed, zero-inflated, discrete and of rare large gains or losses, all within −1 to 1; lower rows:
-    worthless treatments whose steady gain hides a rare loss. "no variance" is a formula that an earlier system shipped: it
-    accepts a worthless treatment about once in three tests. --check allows for the chance of so many simulations.
+    Differences are gaussian, skewed, zero-inflated, discrete and of rare large gains or losses, all within −1 to 1. --check
+    allows for the chance of so many simulations.
 
     Example: ringtrue test simulate --check
     Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
     """
     plan = lib.stats.SequentialPlan(alpha, beta, delta)
     rates = lib.stats.sequential_rates(seed=seed, simulations=simulations, most=queries, plan=plan, sd=sd)
-    rare = lib.stats.rare_loss_rates(seed=seed, simulations=simulations, most=queries, plan=plan)
-    peeking = lib.stats.peeking_rate(seed=seed, simulations=min(simulations, 500))
-    broken = lib.stats.broken_promises(rates, plan, rare=rare)
+    broken = lib.stats.broken_promises(rates, plan)
     if json:
         given = {"simulations": simulations, "queries": queries, "sd": sd, "seed": seed, "plan": plan}
-        found = {"rates": list(rates), "rare_losses": list(rare), "beta_binomial_false_accept": peeking}
-        show.as_json({**given, **found, "broken": list(broken)})
+        show.as_json({**given, "rates": list(rates), "broken": list(broken)})
     else:
         headers = ["differences", "method", "false accepts", "power", "queries, no gain", "queries, gain"]
         tests = f"{simulations:,} tests a row, at most {queries:,} queries each"
         title = f"{tests}; sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
         show.table(headers, map(_rate_row, rates), title=title, text_columns=2)
-        print()
-        show.table(["rare losses", "method", "delta", "false accepts", "queries"], map(_rare_row, rare), text_columns=2)
-        errs = f"{100 * peeking:.1f} % false accepts in 300 queries (not error-controlled)"
-        print(f"beta-binomial read after every query: {errs}")
         show.notes(f"broken: {line}" for line in broken)
     show.end_with(REGRESSION if check and broken else OK)
 
@@ -239,11 +231,6 @@ def _span(interval: Sequence[float] | None) -> str:
 def _rate_row(rate: lib.stats.SequentialRate) -> list[str]:
     shares = [f"{100 * share:.1f} %" for share in (rate.false_accept, rate.power)]
     return [rate.shape, rate.method, *shares, f"{rate.queries_without:.0f}", f"{rate.queries_with:.0f}"]
-
-
-def _rare_row(one: lib.stats.RareLossRate) -> list[str]:
-    steady = f"{one.gain:+g}, but {-one.loss:g} {100 * one.share:g} % of the time"
-    return [steady, one.method, f"{one.delta:g}", f"{100 * one.false_accept:.1f} %", f"{one.queries:.0f}"]
 
 
 Rankings = tuple[dict[str, list[str]], dict[str, list[str]]]

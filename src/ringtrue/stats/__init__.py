@@ -59,10 +59,6 @@ from ringtrue.stats.sequential_simulation import (
     allowed_share as allowed_share,
     broken_promises as broken_promises,
     first_decisions as first_decisions,
-    METHODS as METHODS,
-    peeking_rate as peeking_rate,
-    rare_loss_rates as rare_loss_rates,
-    RareLossRate as RareLossRate,
     sequential_rates as sequential_rates,
     SequentialRate as SequentialRate,
 )

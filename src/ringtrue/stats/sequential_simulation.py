@@ -1,17 +1,15 @@
 """How often sequential tests err when looked at after every query: accepted without a gain, missed with one.
 
 Shapes of differences, all of them of one standard deviation and inside −1 to 1, with a true mean of 0 and then of delta. A
-simulated test is a column. Beside them stand worthless treatments whose steady small gain hides a rare large loss, for several
-deltas: nothing is harder to see through for a test that has to estimate the spread. The methods are those that judge live
-tests, and beside them a formula without variance, which an earlier system shipped, and a reading of the Beta-Binomial
-posterior; neither of these two holds its error when looked at.
+simulated test is a column. The methods are those that judge live tests and promise something; ``benchmarks/sequential.py``
+sets others beside them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,15 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.stats import sequential
-from ringtrue.stats.columns import Bools, Floats, check_resamples
-from ringtrue.stats.sequential import CERTAIN, DEFAULT_PLAN, SequentialPlan, probability_better
+from ringtrue.stats.columns import Floats, check_resamples
+from ringtrue.stats.sequential import DEFAULT_PLAN, SequentialPlan
 
 SequentialShape = Literal["gaussian", "skewed gains", "skewed losses", "zero-inflated", "discrete", "rare gains", "rare losses"]
 SEQUENTIAL_SHAPES: tuple[SequentialShape, ...] = get_args(SequentialShape)
-Method = Literal["sprt", "confidence sequence", "sprt, sigma known", "no variance"]
+Method = Literal["sprt", "confidence sequence"]
 METHODS: tuple[Method, ...] = get_args(Method)
-PROMISED: tuple[Method, ...] = METHODS[:2]
-"""Those that must hold alpha and beta; Wald's bounds with a known sigma promise alpha / (1 − beta)."""
 CONTINUE, TREATMENT, CONTROL = 0, 1, 2
 """Decisions in arrays of simulated tests."""
 Decisions = tuple[NDArray[np.int8], NDArray[np.int64]]
@@ -42,10 +38,8 @@ STEP = 0.5
 """Discrete differences are −STEP, 0 or STEP."""
 APART = 0.9
 """How far the two values of rare gains or losses lie apart."""
-RARE_LOSSES = ((0.05, 0.10), (0.02, 0.05), (0.01, 0.02), (0.10, 0.10))
-"""Worthless treatments: the delta a test looks for, and the steady gain g, paid for by a loss of 1 − g in a share g."""
 STANDARD_ERRORS = 3.0
-"""So far above alpha a share may be found: a gambler's proof is sharp where losses are rare, and simulations are counted."""
+"""So far above alpha a share may be found: a gambler's proof is sharp if losses are rare, and simulations are counted."""
 # So many tests at a time keep the arrays in the processor's cache.
 PART = 250
 
@@ -55,7 +49,7 @@ class SequentialRate:
     """How one method did on one shape, looked at after every query, up to ``most`` queries."""
 
     shape: SequentialShape
-    method: Method
+    method: str
     false_accept: float
     """Share of the tests without a gain that accepted the treatment."""
     power: float
@@ -65,24 +59,6 @@ class SequentialRate:
     queries_without: float
     """Mean number of queries without a gain; a test that had not decided counts with all of them."""
     queries_with: float
-    most: int
-    simulations: int
-
-
-@dataclass(frozen=True, slots=True)
-class RareLossRate:
-    """How one method did on a worthless treatment with a steady gain and a rare loss, looked at after every query."""
-
-    delta: float
-    """What the test looks for."""
-    gain: float
-    loss: float
-    share: float
-    """How often the loss comes."""
-    method: Method
-    false_accept: float
-    queries: float
-    """Mean number; a test that had not decided counts with all of them."""
     most: int
     simulations: int
 
@@ -134,14 +110,10 @@ def _check_fit(shape: str, mean: float, sd: float, *, fits: bool) -> None:
         raise InputError(f"{shape} differences with {said}; use a smaller sd")
 
 
-def first_decisions(
-    differences: ArrayLike, method: Method, *, plan: SequentialPlan = DEFAULT_PLAN, sd: float = 0.2
-) -> Decisions:
-    """Return what a method decides about every column, looked at after each row; ``sd`` is the sigma that is known.
+def first_decisions(differences: ArrayLike, method: Method, *, plan: SequentialPlan = DEFAULT_PLAN) -> Decisions:
+    """Return what a method decides about every column, looked at after each row.
 
-    The same decisions as ``Sprt`` and ``ConfidenceSequence`` make one by one. "no variance" is what is left of the formula
-    ``z = d / delta; LLR += z · delta − delta² / 2``: delta cancels out, and LLR += d − delta² / 2 wanders between the bounds by
-    chance alone, so that a worthless treatment is accepted about once in three tests.
+    The same decisions as ``Sprt`` and ``ConfidenceSequence`` make one by one.
 
     >>> codes, after = first_decisions(np.full((60, 2), [0.3, -0.3]), "sprt")
     >>> codes.tolist(), after.tolist()
@@ -151,21 +123,23 @@ def first_decisions(
     queries, count = values.shape
     codes, after = np.full(count, CONTINUE, dtype=np.int8), np.full(count, queries, dtype=np.int64)
     rich = sequential.rich_gamblers(plan) if method == "sprt" else (sequential.rich_from(plan),) * 2
-    stake = {"sprt": sequential.sprt_bet, "confidence sequence": sequential.sequence_bet}.get(method)
+    stake = sequential.sprt_bet if method == "sprt" else sequential.sequence_bet
+    upper, lower = sequential.wald_bounds(plan)
     still = np.arange(count)
     total, squares, gain, none = (np.zeros(count) for _ in range(4))
     for row in range(queries):
         seen = values[row, still]
-        if stake is not None:
-            bet = stake(row, total, squares, plan)
-            gain = np.where(gain < rich[0], gain + sequential.growth(bet, seen, 0.0), gain)
-            none = np.where(none < rich[1], none + sequential.growth(bet, -seen, -plan.delta), none)
+        bet = stake(row, total, squares, plan)
+        gain = np.where(gain < rich[0], gain + sequential.growth(bet, seen, 0.0), gain)
+        none = np.where(none < rich[1], none + sequential.growth(bet, -seen, -plan.delta), none)
         total += seen
         squares += seen * seen
-        proven = gain >= rich[0], none >= rich[1]
-        accepted, refused = proven if method == "confidence sequence" else _beyond(method, row + 1, total, squares, plan, sd)
+        accepted, refused = gain >= rich[0], none >= rich[1]
         if method == "sprt":
-            accepted, refused = accepted & proven[0], refused & proven[1]
+            variance = sequential.variance_so_far(row + 1, total, squares)
+            ratio = plan.delta / variance * (total - (row + 1) * plan.delta / 2)
+            burnt_in = row + 1 >= sequential.BURN_IN
+            accepted, refused = accepted & (ratio >= upper) & burnt_in, refused & (ratio <= lower) & burnt_in
         done = accepted | refused
         if done.any():
             codes[still[done]] = np.where(accepted[done], TREATMENT, CONTROL)
@@ -177,18 +151,6 @@ def first_decisions(
     return codes, after
 
 
-def _beyond(method: Method, n: int, total: Floats, squares: Floats, plan: SequentialPlan, sd: float) -> tuple[Bools, Bools]:
-    """Return which ratios have left Wald's bounds after n differences, upwards and downwards."""
-    upper, lower = sequential.wald_bounds(plan)
-    if method == "no variance":
-        ratio = total - n * plan.delta**2 / 2
-    else:
-        variance = sd**2 if method == "sprt, sigma known" else sequential.variance_so_far(n, total, squares)
-        ratio = plan.delta / variance * (total - n * plan.delta / 2)
-    burnt_in = method != "sprt" or n >= sequential.BURN_IN
-    return (ratio >= upper) & burnt_in, (ratio <= lower) & burnt_in
-
-
 def sequential_rates(
     *,
     seed: int = 0,
@@ -197,58 +159,40 @@ def sequential_rates(
     shapes: Sequence[SequentialShape] = SEQUENTIAL_SHAPES,
     plan: SequentialPlan = DEFAULT_PLAN,
     sd: float = 0.2,
+    others: Mapping[str, Callable[[Floats], Decisions]] | None = None,
 ) -> tuple[SequentialRate, ...]:
     """Return the error rates of every method on every shape; each shape draws from a generator of its own.
 
-    Raises InputError if an option is unusable.
+    ``others`` are further ways to decide about the columns, by name. Raises InputError if an option is unusable.
 
     >>> rates = sequential_rates(simulations=100, most=400, shapes=["discrete"])
     >>> [rate.method for rate in rates]
-    ['sprt', 'confidence sequence', 'sprt, sigma known', 'no variance']
+    ['sprt', 'confidence sequence']
     """
     check_resamples(simulations, least=1)
     check_resamples(most, least=1)
     rates = []
+    methods: dict[str, Callable[[Floats], Decisions]] = {
+        method: lambda values, method=method: first_decisions(values, method, plan=plan)  # type: ignore[misc]
+        for method in METHODS
+    }
+    methods |= others or {}
     for shape in shapes:
-        found: dict[tuple[Method, bool], list[Decisions]] = {}
+        found: dict[tuple[str, bool], list[Decisions]] = {}
         rng = np.random.default_rng([seed, SEQUENTIAL_SHAPES.index(shape) if shape in SEQUENTIAL_SHAPES else 0])
         for start in range(0, simulations, PART):
             count = min(PART, simulations - start)
             for gain in (False, True):
                 differences = sequential_differences(shape, plan.delta if gain else 0.0, most, count, rng, sd=sd)
-                for method in METHODS:
-                    found.setdefault((method, gain), []).append(first_decisions(differences, method, plan=plan, sd=sd))
-        for method in METHODS:
+                for method, decide in methods.items():
+                    found.setdefault((method, gain), []).append(decide(differences))
+        for method in methods:
             null, null_after = (np.concatenate(part) for part in zip(*found[method, False]))
             codes, after = (np.concatenate(part) for part in zip(*found[method, True]))
             false, power, missed, without, with_gain = (
                 float(found.mean()) for found in (null == TREATMENT, codes == TREATMENT, codes == CONTROL, null_after, after)
             )
             rates.append(SequentialRate(shape, method, false, power, missed, without, with_gain, most, simulations))
-    return tuple(rates)
-
-
-def rare_loss_rates(
-    *, seed: int = 0, simulations: int = 2_000, most: int = 2_000, plan: SequentialPlan = DEFAULT_PLAN
-) -> tuple[RareLossRate, ...]:
-    """Return how often the methods that promise alpha accept a worthless treatment that seldom loses much.
-
-    Alpha and beta are the plan's, delta is that of the cell. Raises InputError if an option is unusable.
-
-    >>> [(rate.delta, rate.loss, rate.method) for rate in rare_loss_rates(simulations=10, most=100)[:2]]
-    [(0.05, 0.9, 'sprt'), (0.05, 0.9, 'confidence sequence')]
-    """
-    check_resamples(simulations, least=1)
-    check_resamples(most, least=1)
-    rates = []
-    for place, (delta, gain) in enumerate(RARE_LOSSES):
-        rng = np.random.default_rng([seed, len(SEQUENTIAL_SHAPES) + 1 + place])
-        differences = gain - (rng.random((most, simulations)) < gain)
-        here = replace(plan, delta=delta)
-        for method in PROMISED:
-            codes, after = first_decisions(differences, method, plan=here)
-            accepted = float((codes == TREATMENT).mean())
-            rates.append(RareLossRate(delta, gain, 1 - gain, gain, method, accepted, float(after.mean()), most, simulations))
     return tuple(rates)
 
 
@@ -261,9 +205,7 @@ def allowed_share(plan: SequentialPlan, simulations: int) -> float:
     return plan.alpha + STANDARD_ERRORS * math.sqrt(plan.alpha * (1 - plan.alpha) / simulations)
 
 
-def broken_promises(
-    rates: Sequence[SequentialRate], plan: SequentialPlan = DEFAULT_PLAN, *, rare: Sequence[RareLossRate] = ()
-) -> tuple[str, ...]:
+def broken_promises(rates: Sequence[SequentialRate], plan: SequentialPlan = DEFAULT_PLAN) -> tuple[str, ...]:
     """Return, in words, where a method that promises alpha and beta did not keep them; empty if all did.
 
     >>> rates = sequential_rates(simulations=100, most=600, shapes=["gaussian"])
@@ -271,43 +213,10 @@ def broken_promises(
     ()
     """
     broken = []
-    wanted = f"at most {100 * plan.alpha:.3g} % wanted"
-    for rate in rates:
+    for rate in (rate for rate in rates if rate.method in METHODS):
         where = f"{rate.method}, {rate.shape}"
-        if rate.method in PROMISED and rate.false_accept > allowed_share(plan, rate.simulations):
-            broken.append(f"{where}: {100 * rate.false_accept:.3g} % false accepts, {wanted}")
-        if rate.method in PROMISED and rate.power < 1 - plan.beta:
+        if rate.false_accept > allowed_share(plan, rate.simulations):
+            broken.append(f"{where}: {100 * rate.false_accept:.3g} % false accepts, at most {100 * plan.alpha:.3g} % wanted")
+        if rate.power < 1 - plan.beta:
             broken.append(f"{where}: {100 * rate.power:.3g} % power, at least {100 * (1 - plan.beta):.3g} % wanted")
-    for cell in rare:
-        if cell.false_accept > allowed_share(plan, cell.simulations):
-            where = f"{cell.method}, a steady gain of {cell.gain:g} with losses of {cell.loss:g} at delta {cell.delta:g}"
-            broken.append(f"{where}: {100 * cell.false_accept:.3g} % false accepts, {wanted}")
     return tuple(broken)
-
-
-def peeking_rate(*, seed: int = 0, simulations: int = 500, most: int = 300, success: float = 0.5) -> float:
-    """Return how often the Beta-Binomial posterior, read after every query, takes an equal treatment for the better one.
-
-    Raises InputError if an option is unusable.
-
-    >>> peeking_rate(simulations=100, most=100) > 0.05
-    True
-    """
-    check_resamples(simulations, least=1)
-    check_resamples(most, least=1)
-    if not 0 < success < 1:
-        raise InputError(f"cannot use success = {success!r}; write a number between 0 and 1")
-    rng = np.random.default_rng([seed, len(SEQUENTIAL_SHAPES)])
-    hits = np.cumsum(rng.random((2, most, simulations)) < success, axis=1)
-    undecided = np.ones(simulations, dtype=bool)
-    accepted = 0
-    for row in range(most):
-        pairs, place = np.unique(hits[:, row, undecided], axis=1, return_inverse=True)
-        chances = np.array([probability_better(control=(int(a), row + 1), treatment=(int(b), row + 1)) for a, b in pairs.T])[
-            place.ravel()
-        ]
-        accepted += int((chances > CERTAIN).sum())
-        undecided[undecided] = (chances <= CERTAIN) & (chances >= 1 - CERTAIN)
-        if not undecided.any():
-            break
-    return accepted / simulations

@@ -337,12 +337,11 @@ def test_simulate_checks_its_promises(ringtrue: Callable[..., Any]) -> None:
     passed = ringtrue(*small, "--check", "--json")
     assert passed.code == 0
     assert json.loads(passed.out)["broken"] == []
-    assert (len(passed.json["rates"]), len(passed.json["rare_losses"])) == (28, 8)
-    assert passed.json["beta_binomial_false_accept"] > 0.1
+    assert len(passed.json["rates"]) == 14
     too_short = ringtrue("test", "simulate", "--simulations", "60", "--queries", "40", "--check")
     assert too_short.code == 1
     assert "power, at least 80 % wanted" in too_short.err
-    assert "no variance" in too_short.out
+    assert "confidence sequence" in too_short.out
 
 
 def test_a_confidence_sequence_tells_its_interval_and_not_a_sum_of_evidence(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from ringtrue.stats import (
     probability_better,
 )
 from ringtrue.stats.sequential import BURN_IN, wald_bounds
-from ringtrue.stats.sequential_simulation import Method
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+from sequential_rates import by_wald_alone
 
 PLAN = SequentialPlan()
 
@@ -77,11 +81,11 @@ def test_losses_not_yet_seen_are_reckoned_with(alpha: float, delta: float) -> No
             assert (1 - chance_of_loss) ** after[0] < alpha
 
 
-@pytest.mark.parametrize(("method", "sigma"), [("sprt", None), ("sprt, sigma known", 0.2)])
+@pytest.mark.parametrize("sigma", [None, 0.2])
 @pytest.mark.parametrize("mean", [0.0, 0.05])
-def test_decisions_one_by_one_and_all_at_once_agree(mean: float, method: Method, sigma: float | None) -> None:
+def test_decisions_one_by_one_and_all_at_once_agree(mean: float, sigma: float | None) -> None:
     differences = np.random.default_rng(9).normal(mean, 0.2, (400, 12)).clip(-1, 1)
-    codes, after = first_decisions(differences, method)
+    codes, after = first_decisions(differences, "sprt") if sigma is None else by_wald_alone(differences, sd=sigma)
     for column in range(12):
         test = Sprt(sigma=sigma)
         while test.decision == "continue" and test.n < 400:
@@ -120,7 +124,7 @@ def test_with_a_known_sigma_nobody_bets() -> None:
 def test_without_a_variance_delta_cancels_out_and_the_spread_does_not_matter(plan: SequentialPlan) -> None:
     """The formula ``z = d / delta; llr += z * delta - delta**2 / 2`` is ``d - delta**2 / 2``, whatever the spread."""
     differences = np.random.default_rng(4).normal(0.0, 0.2, (300, 20))
-    codes, after = first_decisions(differences, "no variance", plan=plan)
+    codes, after = by_wald_alone(differences, plan=plan)
     upper, lower = wald_bounds(plan)
     for column in range(20):
         llr, n = 0.0, 0

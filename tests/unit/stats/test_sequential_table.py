@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 def sequential(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """Return the script, with its results in a folder of the test."""
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    for name in ("common", "sequential"):
+    for name in ("common", "sequential", "sequential_rates"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     common, sequential = importlib.import_module("common"), importlib.import_module("sequential")
     monkeypatch.setattr(common, "BENCH", tmp_path)
@@ -41,10 +41,12 @@ def test_a_missed_promise_ends_with_1_only_when_checked(sequential: ModuleType, 
 def test_the_shipped_table_is_whole_and_holds_what_was_promised() -> None:
     page = (ROOT / "docs" / "sequential.md").read_text("utf-8")
     section = page.split("<!-- bench:sequential -->")[1].split("<!-- /bench:sequential -->")[0]
-    assert section.startswith("\n`ringtrue test simulate --check`: 2,000 simulated tests")
+    assert section.startswith("\n`python benchmarks/sequential.py --check`: 2,000 simulated tests")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| ")]
     cells = {(row[0], row[1]): [float(value) for value in row[2:5]] for row in rows if row[0] in SEQUENTIAL_SHAPES}
-    assert set(cells) == {(shape, method) for shape in SEQUENTIAL_SHAPES for method in METHODS}
+    assert set(cells) == {
+        (shape, method) for shape in SEQUENTIAL_SHAPES for method in (*METHODS, "sprt, sigma known", "no variance")
+    }
     for (_, method), (false_accepts, power, _) in cells.items():
         if method in ("sprt", "confidence sequence"):
             assert false_accepts <= 5
