@@ -211,7 +211,7 @@ def conformance() -> str:
         MADE,
         "Every measure that trec_eval 10 also has is compared with it, value by value. `ringtrue self-test --conformance` repeats the",
         "first comparison anywhere, offline, from reference files in the package",
-        "([recipe](../src/ringtrue/testing/reference/make_reference.py)); the second needs trec_eval's own test files",
+        "([recipe](../tests/reference/make_reference.py)); the second needs trec_eval's own test files",
         "(`--trec-eval DIR`, the `test/` folder of its source).",
         "",
         "| measure | trec_eval | shipped reference: values, largest difference | trec_eval's test files: values, largest difference |",

@@ -83,9 +83,7 @@ def against_reference(folder: Path | None = None) -> list[Comparison]:
     folder = folder or Path(__file__).parent / "reference"
     source = folder / "expected.json"
     if not source.is_file():
-        raise MissingInput(
-            f"{source}: the reference values are missing; run python -m ringtrue.testing.reference.make_reference"
-        )
+        raise MissingInput(f"{source}: the reference values are missing; install Ringtrue again")
     record = json.loads(source.read_text(encoding="utf-8"))
     tally = _Tally(record["made_with"], EXACT)
     for name, case in record["cases"].items():

@@ -15,7 +15,6 @@ Everybody who has Ringtrue loads this file in every pytest run, so it imports py
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,28 +32,10 @@ MARK = (
 PROPERTY = "ringtrue"
 _GATED = pytest.StashKey[list[str]]()
 """What each gate of a test had against it, in the order they were asked; empty if it passed."""
-_SEVERAL = pytest.StashKey[bool]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("ringtrue", "search quality")
-    group.addoption(
-        "--ringtrue-report",
-        metavar="FILE",
-        type=Path,
-        help="Write a report of every evaluation: .md, .html or .json; several tests write FILE with their name in it.",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARK)
-    target = config.getoption("--ringtrue-report")
-    if target is not None and target.suffix not in (".md", ".html", ".json"):
-        raise pytest.UsageError(f"--ringtrue-report {target}: cannot write '{target.suffix}'; end it in .md, .html or .json")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[_SEVERAL] = sum(item.get_closest_marker("ringtrue") is not None for item in items) > 1
 
 
 @pytest.fixture
@@ -188,9 +169,7 @@ def _judged(node: Any, retriever: Any, settings: dict[str, Any]) -> tuple[Evalua
     )
     with marked("gate", whole_process=True):
         evaluation = evaluate(retriever, golden, **{name: value for name, value in settings.items() if name in asked})
-    verdict = gate(evaluation, policy, baseline=baseline)
-    _report(node, evaluation, verdict, baseline)
-    return evaluation, verdict
+    return evaluation, gate(evaluation, policy, baseline=baseline)
 
 
 def _check(verdict: Verdict) -> None:
@@ -209,24 +188,3 @@ def _check(verdict: Verdict) -> None:
         pytest.fail("\n".join([f"ringtrue could not decide about {verdict.name}", *reasons]), pytrace=False)
     if not any(check.status in ("pass", "degraded") for check in verdict.checks):
         pytest.fail("ringtrue checked nothing: name floors or a baseline in the mark or in ringtrue.toml", pytrace=False)
-
-
-def _report(node: Any, evaluation: Evaluation, verdict: Verdict, baseline: Any) -> None:
-    """Write the report that ``--ringtrue-report`` asks for."""
-    target: Path | None = node.config.getoption("--ringtrue-report")
-    if target is None:
-        return
-    from dataclasses import replace
-    from datetime import UTC, datetime
-
-    from ringtrue.report import Report, recommend, report_writer
-
-    before = len(node.stash.get(_GATED, [])) - 1  # the gate that is asked now is one of them
-    if node.config.stash.get(_SEVERAL, False) or before:
-        name = re.sub(r"[^\w.-]+", "-", node.nodeid.rpartition("/")[2]).strip("-")
-        target = target.with_stem(f"{target.stem}-{name}" + (f"-{before + 1}" if before else ""))
-    made_at = datetime.now(UTC).isoformat(timespec="seconds")
-    shown = {"baseline": baseline, "comparison": verdict.comparison, "verdict": verdict, "title": node.nodeid}
-    made = Report(evaluation, made_at, **shown)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(report_writer(target)(replace(made, recommendations=recommend(made))), encoding="utf-8")

@@ -81,7 +81,7 @@ def counted(text: str) -> dict[str, int]:
     }
 
 
-def test_gates_pass_and_fail_and_report_in_one_run(project) -> None:
+def test_gates_pass_and_fail_in_one_run(project) -> None:
     code, text = project.run(
         """
 @pytest.mark.ringtrue(**MARK)
@@ -111,7 +111,6 @@ class TestInherited:
 def test_without_a_mark_is_left_alone():
     pass
 """,
-        "--ringtrue-report=out/search.md",
         "--junitxml=junit.xml",
     )
     assert counted(text) == {"passed": 4, "failed": 1}, text
@@ -121,10 +120,6 @@ def test_without_a_mark_is_left_alone():
     assert re.search(r"\(queries \w+, \w+, \w+, \w+, \w+\)", text)
     assert "test_search.py::test_good: pass: good: R@5 1.000" in text
     assert "test_search.py::test_bad: fail: bad: R@5 0.000" in text
-    reports = sorted(path.name for path in (project.folder / "out").iterdir())
-    assert "search-test_search.py-test_good.md" in reports
-    assert "search-test_search.py-test_bad.md" in reports
-    assert "FAIL" in (project.folder / "out/search-test_search.py-test_bad.md").read_text()
     assert "pass: good" in (project.folder / "junit.xml").read_text()
 
 
@@ -350,17 +345,6 @@ def test_the_mark_wins_over_the_file(ringtrue_eval):
     assert code == 0
 
 
-def test_one_report_has_the_name_that_was_asked_for(project) -> None:
-    one = "@pytest.mark.ringtrue(**MARK)\ndef test_good(ringtrue_eval):\n    ringtrue_eval(good)\n"
-    for name in ("search.html", "deep/er/search.json"):
-        code, text = project.run(one, f"--ringtrue-report={name}")
-        assert code == 0, text
-        assert (project.folder / name).stat().st_size > 500
-    code, text = project.run(one, "--ringtrue-report=search.pdf")
-    assert code == 4
-    assert "end it in .md, .html or .json" in text
-
-
 def test_a_worker_process_reports_the_same(project) -> None:
     code, text = project.run(
         """
@@ -375,15 +359,10 @@ def test_early(ringtrue_eval):
     return
 """,
         "-n1",
-        "--ringtrue-report=search.md",
     )
     assert code == 1
     assert counted(text) == {"passed": 2, "failed": 1}, text
     assert text.count(": pass: good") == 2
-    assert sorted(path.name for path in project.folder.glob("search-*.md")) == [
-        "search-test_search.py-test_good-1.md",
-        "search-test_search.py-test_good-2.md",
-    ]
 
 
 def test_the_plugin_costs_nothing_until_it_is_used() -> None:

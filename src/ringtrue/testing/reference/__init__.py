@@ -1,1 +1,1 @@
-"""Reference qrels, runs and trec_eval values, made by ``make_reference``."""
+"""Reference qrels, runs and trec_eval values, made by ``tests/reference/make_reference.py``."""

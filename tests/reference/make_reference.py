@@ -1,7 +1,8 @@
 """The recipe of the reference data: seeded qrels and runs, and the values that pytrec-eval-terrier computes for them.
 
-Run ``python -m ringtrue.testing.reference.make_reference`` with pytrec-eval-terrier installed; it rewrites the files beside
-it. Scores are exact in single precision, because pytrec_eval stores them so while trec_eval 10 keeps doubles.
+Run ``python tests/reference/make_reference.py`` with pytrec-eval-terrier installed; it rewrites the files in
+``src/ringtrue/testing/reference``. Scores are exact in single precision, because pytrec_eval stores them so while trec_eval 10
+keeps doubles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from ringtrue.formats import read_qrels, read_run, write_qrels, write_run
 from ringtrue.records import Qrels, Run
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "src" / "ringtrue" / "testing" / "reference"
 ASKED = (
     "map", "map_cut.5,10,100", "P.1,5,10,20,100", "recall.5,10,100,1000", "ndcg", "ndcg_cut.5,10,20,100", "recip_rank", "bpref",
     "Rprec", "infAP", "success.1,5,10", "set_P", "set_recall", "set_F", "num_ret", "num_rel", "num_rel_ret",
