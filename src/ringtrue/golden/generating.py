@@ -2,13 +2,12 @@
 
 A query in its document's own words measures copying, not search. Whatever a generator returns, a query that shares
 more than 40 % of its content words with its document is refused here; the offline generator keeps below that by construction:
-of the content words of a query at most two in five are the document's, the others are synonyms from a small list or belong to
-the question around them.
+of the content words of a query at most two in five are the document's, the others are synonyms from a small list or common
+words around the topic.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import statistics
@@ -103,41 +102,17 @@ def generate(documents: Iterable[Document], generator: Generator, *, count: int 
     return Generated(tuple(made), tuple(refused), tuple(without), limit, generator.name)
 
 
-# What a sentence is about decides how it is asked for: markers in the sentence, then questions behind a topic. The topic is a
-# list of words and no phrase, so it stands first, as people write it. The words of a question count as content words of the
-# query: each kind has questions with few of them and with many.
-_KINDS: Mapping[str, Sequence[str]] = {
-    r"\b(?:fail\w*|errors?|broken?|outage|bugs?|leak\w*|crash\w*|faulty?|wrong|stuck|complain\w*|missing|lost)\b": (
-        ": what to do", ": what helps", " going wrong: what helps", ": who knows how to sort this mess"
-    ),
-    r"\b(?:must|never|only|unless|should|forbidden|allowed|required|may not|do not)\b": (
-        ": can we", ": okay or not", ": okay, or does somebody mind", ": supposed to bother, or okay anyway"
-    ),
-    r"\b(?:because|therefore|decided|chose|rejected|reason|held|dismissed|instead)\b": (
-        ": why", ": why, who knows", ": how come, what lies behind", ": trying to grasp what lies behind"
-    ),
-    r"\d": (
-        ": how much", ": roughly how much", ": roughly what to expect", ": somebody got exact figures, even rough"
-    ),
-    r"\b(?:is|are|means|called)\b (?:an?|the)\b": (
-        ": what is it", ": meaning", ": never heard, meaning", ": never heard, somebody explain please"
-    ),
-}  # fmt: skip
-_ANY = (
+# Words around a topic, the short ones first. They count as content words of the query, so that the document's are few of them.
+_AROUND = (
     "", " info", ": somebody knows", ": looking for something helpful", ": hoping somebody knows something",
     ": hoping somebody knows something helpful, thanks",
 )  # fmt: skip
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
-_MARKS = re.compile(r"^[\s#>*\-•\"'{}\[\],]+|[\s\"'{}\[\],]+$")
 _TERM = re.compile(r"[^\W\d_]{3,}")
 SENTENCE_WORDS = (4, 60)
 ANCHORS = 2
 BORROWED = 3
 """Synonyms that stand in a query at most."""
-SYNONYM_WORTH = 0.2
-"""How much better a sentence is for each synonym it can be asked by."""
-ELSEWHERE = 6
-"""Words of the whole document, the most telling ones, in whose place synonyms may come where a sentence has too few."""
 
 
 @lru_cache(maxsize=1)
@@ -156,30 +131,31 @@ class OfflineGenerator:
     """Makes queries without any model, the same ones every time.
 
     It is given all documents, because a word tells a document apart only by being rare in the others. From the most telling
-    sentences of a document it takes up to two words as they are, puts synonyms in the place of others, and asks for them in
-    the way that suits what the sentence says: a fault, a rule, a reason, an amount, a meaning.
+    sentences of a document it takes up to two words as they are, and puts synonyms of others and common words beside them.
     """
 
     name = "offline"
 
     def __init__(self, documents: Iterable[Document], *, limit: float = LIMIT) -> None:
         self.limit = limit
-        self._holders: Counter[str] = Counter()
-        self._size = 0
-        for document in documents:
-            self._holders.update(set(content_words(f"{document.title}\n{document.text}")))
-            self._size += 1
+        holders = [set(content_words(f"{document.title}\n{document.text}")) for document in documents]
+        self._size, self._holders = len(holders), Counter(word for words in holders for word in words)
 
     def queries(self, document: Document, *, count: int) -> Sequence[str]:
         """Return up to ``count`` queries of which at most ``limit`` of the content words are the document's."""
-        told = _Told(document, self._weights(document))
+        told, weights = f"{document.title}\n{document.text}", self._weights(document)
+
+        def telling(part: str) -> float:
+            return sum(sorted((weights[plain_form(term)] for term in _terms(part, weights)), reverse=True)[:ANCHORS])
+
+        shortest, longest = SENTENCE_WORDS
+        parts = [part for part in dict.fromkeys(_SENTENCE.split(told)) if shortest <= len(part.split()) <= longest]
         found: dict[str, str] = {}
-        for sentence in told.sentences:
-            query = self._best(told, sentence)
+        # A document of a few words is asked for as a whole.
+        for part in sorted(filter(telling, parts), key=lambda part: (-telling(part), part)) or [told]:
+            query = self._query(told, _terms(part, weights), weights) if len(found) < count else None
             if query is not None:
                 found.setdefault(normalise(query), query)
-            if len(found) == count:
-                break
         return list(found.values())
 
     def _weights(self, document: Document) -> dict[str, float]:
@@ -194,76 +170,27 @@ class OfflineGenerator:
             weights[word] = (1 + math.log(count)) * rare * (1.5 if word in title else 1)
         return weights
 
-    def _best(self, told: _Told, sentence: str) -> str | None:
+    def _query(self, told: str, terms: Sequence[str], weights: Mapping[str, float]) -> str | None:
         """Return the first query that keeps the limit: rather with more words of the document, then with more synonyms."""
-        terms = told.terms(sentence)
-        anchors = sorted(terms, key=lambda term: (-told.weights[plain_form(term)], term))
-        questions = _questions(sentence, told.turn)
-        for kept in range(min(ANCHORS, len(anchors)), 0, -1):
-            exchanged = told.exchanged(sentence, anchors[:kept])
-            for borrowed in range(min(BORROWED, len(exchanged)), -1, -1):
-                topic = _topic(terms, anchors[:kept], exchanged[:borrowed])
-                for question in questions:
-                    query = topic + question
-                    share = overlap(query, told.text)
+        ordered = sorted(terms, key=lambda term: (-weights[plain_form(term)], term))
+        for kept in range(min(ANCHORS, len(ordered)), 0, -1):
+            known = (synonyms().get(plain_form(term), ()) for term in ordered[kept:])
+            fresh = ([other for other in others if weights.keys().isdisjoint(content_words(other))] for others in known)
+            borrowed = list(dict.fromkeys(others[0] for others in fresh if others))[:BORROWED]
+            for some in range(len(borrowed), -1, -1):
+                for around in _AROUND:
+                    query = " ".join([*ordered[:kept], *borrowed[:some]]) + around
+                    share = overlap(query, told)
                     if share is not None and share <= self.limit:
                         return query
         return None
 
 
-class _Told:
-    """What a document says, prepared for asking."""
-
-    def __init__(self, document: Document, weights: Mapping[str, float]) -> None:
-        self.text = f"{document.title}\n{document.text}"
-        self.weights = weights
-        self.turn = hashlib.sha256(document.doc_id.encode("utf-8", "surrogatepass")).digest()[0]
-        parts = [_MARKS.sub("", part) for part in _SENTENCE.split(self.text)]
-        shortest, longest = SENTENCE_WORDS
-        usable = [part for part in dict.fromkeys(parts) if shortest <= len(part.split()) <= longest and self.terms(part)]
-        # A document of a few words is asked for as a whole.
-        self.sentences = sorted(usable or [self.text], key=lambda part: (-self._telling(part), part))
-
-    def terms(self, sentence: str) -> list[str]:
-        """Return the words of a sentence that a query could take, each once, in their order."""
-        found: dict[str, str] = {}
-        whole = set(words(sentence))  # 'b2b' is one word, of which the pattern sees parts
-        for word in _TERM.findall(sentence.casefold()):
-            if word not in STOP_WORDS and word in whole and plain_form(word) in self.weights:
-                found.setdefault(plain_form(word), word)
-        return list(found.values())
-
-    def _telling(self, sentence: str) -> float:
-        """Return how telling a sentence is: by the words it would lend to a query, and a little by the synonyms."""
-        weights = sorted((self.weights[plain_form(term)] for term in self.terms(sentence)), reverse=True)[:ANCHORS]
-        borrowed = min(BORROWED, len(self.exchanged(sentence, ())))
-        return sum(weights) * (1 + SYNONYM_WORTH * borrowed)
-
-    def exchanged(self, sentence: str, without: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (word, synonym that the document does not use), first for words of the sentence, then for others."""
-        taken = {plain_form(term) for term in without}
-        near = sorted(map(plain_form, self.terms(sentence)), key=lambda word: -self.weights[word])
-        rest = sorted(self.weights, key=lambda word: (-self.weights[word], word))[:ELSEWHERE] if without else []
-        found: dict[str, str] = {}
-        used: set[str] = set()
-        for word in dict.fromkeys([*near, *rest]):
-            known = [other for other in synonyms().get(word, ()) if not any(w in self.weights for w in content_words(other))]
-            fresh = next((other for other in known if other not in used), None)
-            if word not in taken and fresh is not None:
-                found[word] = fresh
-                used.add(fresh)
-        return list(found.items())
-
-
-def _topic(terms: Sequence[str], anchors: Sequence[str], exchanged: Sequence[tuple[str, str]]) -> str:
-    """Return the words of the topic in the order in which the sentence has what they stand for."""
-    places = {plain_form(term): place for place, term in enumerate(terms)}
-    chosen = [(places[plain_form(anchor)], anchor) for anchor in anchors]
-    chosen += [(places.get(word, len(terms)), synonym) for word, synonym in exchanged]
-    return " ".join(word for _, word in sorted(chosen, key=lambda item: item[0]))
-
-
-def _questions(sentence: str, turn: int) -> list[str]:
-    """Return the questions that suit a sentence, the short ones first; the turn varies them from document to document."""
-    choices = [asked for markers, asked in _KINDS.items() if re.search(markers, sentence, re.IGNORECASE)] + [_ANY]
-    return sorted((*choices[turn % len(choices)], *_ANY), key=lambda question: len(content_words(question)))
+def _terms(sentence: str, weights: Mapping[str, float]) -> list[str]:
+    """Return the words of a sentence that a query could take, each once, in their order."""
+    found: dict[str, str] = {}
+    whole = set(words(sentence))  # 'b2b' is one word, of which the pattern sees parts
+    for word in _TERM.findall(sentence.casefold()):
+        if word not in STOP_WORDS and word in whole and plain_form(word) in weights:
+            found.setdefault(plain_form(word), word)
+    return list(found.values())
