@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ringtrue.errors import RingtrueError
+from ringtrue.errors import RingtrueError, nearest
 
 T = TypeVar("T")
 _NAMES = {
@@ -17,10 +18,13 @@ _NAMES = {
 
 
 class RecordReader:
-    """Reads JSON as a record. ``wrong`` makes the error to raise from a place, what is there, and what should be."""
+    """Reads JSON as a record. ``wrong`` makes the error to raise from a place, what is there, and what should be.
 
-    def __init__(self, wrong: Callable[[str, str, str], RingtrueError]) -> None:
-        self.wrong = wrong
+    If ``exact``, fields that a record does not have are errors, and null stands for an undefined number (nan).
+    """
+
+    def __init__(self, wrong: Callable[[str, str, str], RingtrueError], *, exact: bool = False) -> None:
+        self.wrong, self.exact = wrong, exact
 
     def read(self, kind: type[T], value: Any, *, place: str = "") -> T:
         """Return JSON as a record; raises what ``wrong`` returns if a field is not as declared.
@@ -51,6 +55,8 @@ class RecordReader:
 
     def _record(self, kind: Any, value: Any, place: str) -> Any:
         given, hints, values = self._expected(dict, value, place), _hints(kind), {}
+        for name in given.keys() - hints.keys() if self.exact else ():
+            raise self.wrong(_inside(place, name), f"is not known (did you mean {nearest(name, hints)}?)", "one of its fields")
         for field in fields(kind):
             inside = _inside(place, field.name)
             if field.name in given:
@@ -73,6 +79,8 @@ class RecordReader:
     def _scalar(self, kind: Any, value: Any, place: str) -> Any:
         if kind not in _NAMES:  # a declaration that this file cannot read is a mistake here
             raise TypeError(f"{place}: {kind} cannot be read from JSON")
+        if kind is float and value is None and self.exact:
+            return math.nan
         if kind in (int, float) and isinstance(value, bool):
             raise self._is_not(kind, value, place)
         if kind is float and isinstance(value, int):

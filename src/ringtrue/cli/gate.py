@@ -376,8 +376,7 @@ def update(
     previous = None if old is None else old.version
     if json:
         record = {"updated": accepted, "file": baseline, "run_dir": folder, "version": new, "previous": previous}
-        measures = {move.measure: {"old": move.old, "new": move.new, "diff": move.change} for move in moves}
-        show.as_json({**record, "objections": list(against), "notes": [note] if note else [], "measures": measures})
+        show.as_json({**record, "objections": list(against), "notes": [note] if note else [], "measures": moves})
     else:
         if accepted:
             before = "recorded" if previous is None else f"{previous} →"
@@ -402,12 +401,12 @@ def _check_golden(evaluation: lib.run.Evaluation, config: Config) -> None:
         )
 
 
-def _print_update(moves: Sequence[lib.verdict.BaselineMovement], against: Sequence[str], *, accepted: bool) -> None:
+def _print_update(moves: Mapping[str, lib.answers.Movement], against: Sequence[str], *, accepted: bool) -> None:
     rows = []
-    for move in moves:
-        digits = 1 if move.measure in ("p50", "p95", "p99") else 4
+    for name, move in moves.items():
+        digits = 1 if name in ("p50", "p95", "p99") else 4
         values = [show.number(value, digits) for value in (move.old, move.new)]
-        rows.append([move.measure, *values, show.signed(move.change, digits)])
+        rows.append([name, *values, show.signed(move.diff, digits)])
     print()
     show.table(["measure", "old", "new", "Δ"], rows)
     if against:

@@ -43,6 +43,7 @@ from ringtrue.measures.scoring import (
     as_run as as_run,
     average as average,
     check_documents as check_documents,
+    members as members,
     parse_measures as parse_measures,
     score as score,
 )

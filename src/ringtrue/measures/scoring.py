@@ -384,17 +384,14 @@ class Scores:
 
     def by(self, fact: str, measure: str | Measure) -> dict[str, Summary]:
         """Return a summary per slice: ``scores.by("query_type", "nDCG@10")``; a query may carry several values (tags)."""
-        members: dict[str, list[int]] = {}
-        for index, query_id in enumerate(self.query_ids):
-            value = self.facts.get(query_id, {}).get(fact)
-            for one in (value or [None]) if isinstance(value, list | tuple | set | frozenset) else [value]:
-                members.setdefault("(none)" if one is None else str(one), []).append(index)
-        if set(members) <= {"(none)"}:
+        slices = members(self.facts, fact, self.query_ids)
+        if set(slices) <= {NO_VALUE}:
             known = sorted({name for facts in self.facts.values() for name in facts})
             cure = f"did you mean {nearest(fact, known)}?" if known else "score against a golden set that declares it"
             raise InputError(f"no query has the field '{fact}'; {cure}")
         wanted, row = self._scored(measure), self.of(measure)
-        return {value: summarise(wanted, row[indices]) for value, indices in sorted(members.items())}
+        place = {query_id: index for index, query_id in enumerate(self.query_ids)}
+        return {value: summarise(wanted, row[[place[query] for query in queries]]) for value, queries in slices.items()}
 
     def worst(self, measure: str | Measure, *, count: int = 10) -> list[tuple[str, float]]:
         """Return the queries with the worst defined values, worst first: the lowest, or the highest where lower is better."""
@@ -402,6 +399,21 @@ class Scores:
         badness = -row if self._scored(measure).definition.lower_is_better else row
         order = [index for index in np.argsort(badness, kind="stable").tolist() if not math.isnan(row[index])]
         return [(self.query_ids[index], float(row[index])) for index in order[:count]]
+
+
+NO_VALUE = "(none)"
+"""The slice of queries that do not have a field."""
+
+
+def members(facts: Mapping[str, Mapping[str, Any]], field: str, queries: Iterable[str]) -> dict[str, list[str]]:
+    """Return ``{value: queries}`` of one division, in order of the values; a query may carry several values (tags)."""
+    found: dict[str, list[str]] = {}
+    for query in queries:
+        value = facts.get(query, {}).get(field)
+        several = isinstance(value, list | tuple | set | frozenset)
+        for one in (value or [None]) if several else [value]:
+            found.setdefault(NO_VALUE if one is None else str(one), []).append(query)
+    return dict(sorted(found.items()))
 
 
 def average(measure: Measure, values: Floats) -> float:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ringtrue.brief import counted
-from ringtrue.measures import Measure
+from ringtrue.measures import Measure, members
 from ringtrue.report.formatting import number, portion, signed, signed_span
 from ringtrue.report.records import Recommendation, Report
 from ringtrue.report.sentences import comparison_of, primary
 from ringtrue.report.tables import Difference, effects_of_parts, relevant_documents, slice_fields, unpaired
 from ringtrue.run import Loss
-from ringtrue.verdict import members, upside
+from ringtrue.verdict import upside
 
 MANY_LOST = 0.10
 """A stage that loses a tenth of all relevant documents is worth advice of its own."""

@@ -28,11 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from ringtrue.answers import RecordReader
 from ringtrue.errors import InputError, MissingInput, SpecError
 from ringtrue.formats import Place, open_duckdb, read_bytes, read_json, read_jsonl, write_rows
 from ringtrue.measures import Contribution, Counted, Latency, Measure, Scores
 from ringtrue.records import Hit, Qrels, Query, Ranking, Stage
-from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup
+from ringtrue.run.evaluation import Component, Evaluation, Loss, Setup
 
 RUNS = Path(".ringtrue/runs")
 """Where ``ringtrue eval`` puts the folders of runs."""
@@ -308,7 +309,7 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
             raise InputError(f"{place}: {said}; the two are not of one run: evaluate again")
     return Evaluation(
         name=head["name"],
-        setup=_setup(head["setup"]),
+        setup=_reader(place).read(Setup, head["setup"], place="setup"),
         queries=queries,
         qrels=Qrels.from_dict({row["query_id"]: row["judged"] for row in asked}),
         titles=read_json(place / "titles.json"),
@@ -320,13 +321,17 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
         intervals={name: (_float(low), _float(high)) for name, (low, high) in head["intervals"].items()},
         figures=head.get("figures", {}),
         components=tuple(_read_component(record, scores) for _, record in _maybe(place / "components.jsonl")),
-        losses=tuple(Loss(**record) for _, record in _maybe(place / "losses.jsonl")),
+        losses=tuple(_reader(place).read(Loss, record) for _, record in _maybe(place / "losses.jsonl")),
         classes=_tuples(head.get("classes", [])),
         repeats={row["query_id"]: tuple(row["repeats_ms"]) for row in lines if "repeats_ms" in row},
         relevant=head.get("relevant"),
         run_dir=place,
         notes=tuple(head["notes"]),
     )
+
+
+def _reader(place: Path) -> RecordReader:
+    return RecordReader(lambda at, said, _: InputError(f"{place}: '{at}' {said}; evaluate again"), exact=True)
 
 
 def _maybe(path: Path) -> Iterable[tuple[Place, dict[str, Any]]]:
@@ -349,13 +354,6 @@ def _hits(path: Path) -> Iterator[tuple[str, Hit]]:
         stages = tuple([Stage(name, rank, _float(at)) for name, rank, at in detail.get("stages", ())])
         hit = Hit(doc_id, _float(score), detail.get("chunk"), detail.get("channels", {}), detail.get("confidence"), stages)
         yield query_id, hit
-
-
-def _setup(record: Mapping[str, Any]) -> Setup:
-    golden = Origin(**{key: _tuples(value) for key, value in record["golden"].items()})
-    met = tuple(Precondition(**one) for one in record["preconditions"])
-    texts = {name: tuple(record.get(name, ())) for name in ("measures", "arguments")}
-    return Setup(**{**record, **texts, "golden": golden, "preconditions": met})
 
 
 def _scores(record: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]]) -> Scores:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.answers import BaselineItem, GoldenItem
+from ringtrue.answers import BaselineItem, GoldenItem, Movement
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.golden import Report, content_hash, golden_from, load, record_of, shipped, validate
@@ -23,7 +23,6 @@ from ringtrue.service.models import wrong_cursor
 from ringtrue.store import KeptVersion, StoredBaseline, StoredGoldenSet, timestamp
 from ringtrue.verdict import (
     Baseline,
-    BaselineMovement,
     Policy,
     baseline_from,
     baseline_of,
@@ -72,7 +71,7 @@ class KeptBaseline:
     name: str
     baseline: Baseline
     previous: str | None
-    moves: tuple[BaselineMovement, ...]
+    moves: Mapping[str, Movement]
     objections: tuple[str, ...]
 
 

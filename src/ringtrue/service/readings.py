@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, get_args
 
 from ringtrue.answers import JobState, ReviewState, Status
 from ringtrue.errors import SpecError
+from ringtrue.golden import NO_VALUE
 from ringtrue.log import living, log_folder, losses
-from ringtrue.measures import Measure
+from ringtrue.measures import Measure, members
 from ringtrue.rollout import shadow_of
 from ringtrue.rollout.health import Pair, of_production, production_pair, set_name
 from ringtrue.run import unpacked
@@ -205,12 +206,8 @@ def _members(evaluation: Evaluation) -> list[tuple[str, list[str]]]:
     """Return the queries of each slice, ``field=value``, the largest of the most telling field first."""
     found = []
     for name in evaluation.setup.golden.slices:
-        parts: dict[str, list[str]] = {}
-        for query in evaluation.scores.query_ids:
-            value = evaluation.scores.facts.get(query, {}).get(name)
-            for one in value if isinstance(value, list | tuple | set | frozenset) else [value]:
-                if one is not None:
-                    parts.setdefault(f"{name}={one}", []).append(query)
+        sliced = members(evaluation.scores.facts, name, evaluation.scores.query_ids).items()
+        parts = {f"{name}={value}": queries for value, queries in sliced if value != NO_VALUE}
         found += sorted(parts.items(), key=lambda item: (-len(item[1]), item[0]))
     return found
 

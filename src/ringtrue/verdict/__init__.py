@@ -20,7 +20,6 @@ from ringtrue.verdict.comparing import (
     ScoredRun as ScoredRun,
 )
 from ringtrue.verdict.gating import (
-    BaselineMovement as BaselineMovement,
     committed_checks as committed_checks,
     gate as gate,
     has_moved as has_moved,
@@ -30,7 +29,6 @@ from ringtrue.verdict.gating import (
     with_checks as with_checks,
 )
 from ringtrue.verdict.numbers import (
-    members as members,
     reachable as reachable,
     upside as upside,
     values_of as values_of,

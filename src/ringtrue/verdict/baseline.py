@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from ringtrue.answers import RecordReader
 from ringtrue.errors import InputError, SpecError, nearest
 from ringtrue.formats import Place, field_of, read_json, write_whole
 from ringtrue.golden import parse_version
@@ -24,13 +25,6 @@ from ringtrue.verdict.records import PERCENTILES, Baseline
 FORMAT = 1
 NAME = "ringtrue-baseline.json"
 KEPT_HITS = 10
-FIELDS = ("format", *(item.name for item in fields(Baseline)))
-KINDS: Mapping[str, Any] = {
-    "version": str, "retriever": str, "config": dict, "fingerprint": str, "corpus": (str, type(None)), "recorded_at": str,
-    "machine": str, "workers": int, "reason": str,
-}  # fmt: skip
-LATER: Mapping[str, Any] = {"workers": 1, "reason": ""}
-"""Fields that older baselines lack, with what they mean there."""
 AGAIN = "restore the file from git, or record it again with `ringtrue baseline update`"
 
 
@@ -118,8 +112,7 @@ def baseline_from(record: Any, *, name: str) -> Baseline:
         return _plain(record, place)
     if record["format"] != FORMAT:
         raise place.at("format").error(f"is {record['format']!r:.40}, this version reads {FORMAT}", "update Ringtrue")
-    _check_names(record, FIELDS, place)
-    found = _own(record, place)
+    found = _own({name: value for name, value in record.items() if name != "format"}, place)
     for name, mean in found.scores.aggregate.items():
         # Only `ringtrue baseline update` changes a baseline; a mean that was raised or lowered by hand shows here.
         said = found.metrics[name]
@@ -127,12 +120,6 @@ def baseline_from(record: Any, *, name: str) -> Baseline:
             problem = f"is {said}, but the scores per query give {mean}: the file was edited by hand"
             raise place.at("metrics").at(name).error(problem, AGAIN)
     return found
-
-
-def _check_names(record: Mapping[str, Any], legal: Collection[str], place: Place) -> None:
-    for name in record:
-        if name not in legal:
-            raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, legal)}?")
 
 
 def check_version(version: str, place: str) -> None:
@@ -168,42 +155,19 @@ def _json(value: Any) -> str:
 
 
 def _own(record: dict[str, Any], place: Place) -> Baseline:
-    metrics = _metrics(field_of(record, "metrics", dict, place), place.at("metrics"))
-    values = {name: field_of(record, name, kind, place, default=LATER.get(name, ...)) for name, kind in KINDS.items()}
-    check_version(values["version"], str(place.at("version")))
-
-    def row(value: Any, here: Place) -> dict[str, float]:
-        if not isinstance(value, dict):
-            raise here.error(f"{value!r:.60} is not a table of measures", AGAIN)
-        for name in value:
+    reader = RecordReader(lambda at, said, wanted: place.at(at).error(said, f"write {wanted}, or {AGAIN}"), exact=True)
+    found = reader.read(Baseline, record)
+    check_version(found.version, str(place.at("version")))
+    metrics = _metrics(record["metrics"], place.at("metrics"))
+    for query, row in found.per_query.items():
+        for name in row:
             if name not in metrics:
-                raise here.error(f"'{name}' is none of the measures in metrics", AGAIN)
-        return {name: _number(item, here.at(name)) for name, item in value.items()}
-
-    def documents(value: Any, here: Place) -> tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise here.error(f"{value!r:.60} is not a list of documents", AGAIN)
-        return tuple(value)
-
-    def times(value: Any, here: Place) -> tuple[float, ...]:
-        if not isinstance(value, list):
-            raise here.error(f"{value!r:.60} is not a list of milliseconds", AGAIN)
-        return tuple(_milliseconds(item, here) for item in value)
-
-    per_query = _each(record, "per_query", place, row)
-    if not per_query:
+                raise place.at(f"per_query.{query}").error(f"'{name}' is not one of the measures in metrics", AGAIN)
+    for query, value in found.latencies.items():
+        _milliseconds(value, place.at(f"latencies.{query}"))
+    if not found.per_query:
         raise place.at("per_query").error("holds no query", AGAIN)
-    return Baseline(
-        **values,
-        golden=_origin(field_of(record, "golden", dict, place), place.at("golden")),
-        metrics=metrics,
-        latency=_latency(field_of(record, "latency", dict, place), place.at("latency")),
-        per_query=per_query,
-        latencies=_each(record, "latencies", place, _milliseconds),
-        repeats=_each(record, "repeats", place, times) if "repeats" in record else {},
-        rankings=_each(record, "rankings", place, documents),
-        judged=_each(record, "judged", place, lambda value, here: str(value)) if "judged" in record else {},
-    )
+    return replace(found, metrics=metrics, latency=_latency(found.latency, place.at("latency")))
 
 
 def _plain(record: dict[str, Any], place: Place) -> Baseline:
@@ -247,25 +211,6 @@ def _latency(given: Mapping[str, Any], place: Place) -> dict[str, float]:
         if name not in PERCENTILES:
             raise place.error(f"there is no '{name}'", f"write {nearest(name, PERCENTILES)}")
     return {name: _milliseconds(given[name], place.at(name)) for name in PERCENTILES if name in given}
-
-
-def _origin(record: dict[str, Any], place: Place) -> Origin:
-    _check_names(record, [item.name for item in fields(Origin)], place)
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "corpus_hash": (str, type(None)), "relevance_threshold": int, "scale": list, "provisional": bool, "slices": list,
-        "judgments": (int, type(None)), "confirmed": (int, type(None)),
-    }  # fmt: skip
-    values: dict[str, Any] = {
-        # A baseline that was recorded before these were kept does not say them.
-        item.name: field_of(record, item.name, kinds.get(item.name, str), place, default=None if item.default is None else ...)
-        for item in fields(Origin)
-    }
-    return Origin(**{**values, "scale": tuple(values["scale"]), "slices": tuple(values["slices"])})
-
-
-def _each(record: dict[str, Any], name: str, place: Place, read: Callable[[Any, Place], Any]) -> dict[str, Any]:
-    given = field_of(record, name, dict, place)
-    return {key: read(value, place.at(name).at(key)) for key, value in given.items()}
 
 
 def _number(value: Any, place: Place) -> float:

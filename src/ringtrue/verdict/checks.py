@@ -14,12 +14,12 @@ from itertools import chain
 import numpy as np
 
 from ringtrue.errors import nearest
-from ringtrue.measures import Measure, Scores, average, latency
+from ringtrue.measures import Measure, Scores, average, latency, members
 from ringtrue.records import Floats
 from ringtrue.run import Evaluation, Origin
 from ringtrue.stats import fewest_queries, percentile_growth
 from ringtrue.verdict.baseline import baseline_of
-from ringtrue.verdict.numbers import EVEN, SHOWN, members, percent, reachable, some, two, upside, values_of
+from ringtrue.verdict.numbers import EVEN, SHOWN, percent, reachable, some, two, upside, values_of
 from ringtrue.verdict.records import (
     LATENCY_ANSWERS,
     Baseline,

@@ -13,11 +13,11 @@ from itertools import chain
 import numpy as np
 
 from ringtrue.errors import CannotDecide, InputError, nearest
-from ringtrue.measures import Measure, Scores, latency
+from ringtrue.measures import Measure, Scores, latency, members
 from ringtrue.records import Floats
 from ringtrue.run import Evaluation, Origin, Setup
 from ringtrue.stats import Correction, PairedVerdict, Word, compare_paired, mean_interval
-from ringtrue.verdict.numbers import members, some, upside, values_of, with_measures
+from ringtrue.verdict.numbers import some, upside, values_of, with_measures
 from ringtrue.verdict.records import Baseline, Comparison, LatencyComparison, MeasureComparison
 
 PRIMARY = "nDCG@10"

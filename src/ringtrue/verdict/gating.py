@@ -7,10 +7,11 @@ it, and whether a run that was made earlier is still a run of this search, these
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
+from ringtrue.answers import Movement
 from ringtrue.golden import content_hash, parse_version, split
 from ringtrue.records import GoldenSet
 from ringtrue.run import Evaluation, Routed
@@ -112,22 +113,8 @@ def _notes(evaluation: Evaluation, baseline: Baseline | None) -> Iterable[str]:
         yield f"{golden.version} {'is' if golden.provisional else 'has'} {golden.reviewed}"
 
 
-@dataclass(frozen=True)
-class BaselineMovement:
-    """One number of a baseline, before and after an update."""
-
-    measure: str
-    old: float | None
-    new: float | None
-
-    @property
-    def change(self) -> float | None:
-        """Return new − old; None if one of the two is not there."""
-        return None if self.old is None or self.new is None else self.new - self.old
-
-
-def movements(old: Baseline | None, new: Baseline) -> tuple[BaselineMovement, ...]:
-    """Return what an update moves: every measure and percentile of either, in order.
+def movements(old: Baseline | None, new: Baseline) -> dict[str, Movement]:
+    """Return what an update moves, by name: every measure and percentile of either, in order.
 
     A measure of both is the mean over the queries that can be compared; without any, there is no old value.
     """
@@ -140,12 +127,16 @@ def movements(old: Baseline | None, new: Baseline) -> tuple[BaselineMovement, ..
                 before[name], after[name] = paired_means(old.scores, new.scores, name, paired)
             else:
                 before[name] = None
-    return tuple(BaselineMovement(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after)))
+    moves = {}
+    for name in (*before, *after):
+        then, now = before.get(name), after.get(name)
+        moves[name] = Movement(then, now, None if then is None or now is None else now - then)
+    return moves
 
 
-def has_moved(moves: Iterable[BaselineMovement]) -> bool:
+def has_moved(moves: Mapping[str, Movement]) -> bool:
     """True if a measure came, went or changed; a latency is never the same twice and does not count."""
-    changes = (move.change for move in moves if move.measure not in PERCENTILES)
+    changes = (move.diff for name, move in moves.items() if name not in PERCENTILES)
     return any(change is None or abs(change) > EVEN for change in changes)
 
 
@@ -167,11 +158,11 @@ def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> 
         found.append(f"{len(lacking)} queries of {old.name} are not in the run: {some(lacking)}")
     if old.per_query and not paired_queries(old, new):
         found.append(f"the run shares no query of the same text and judgments with {old.name}: whether it is worse is unknown")
-    for move in movements(old, new):
-        if move.measure not in policy.measures or move.old is None or move.new is None:
+    for measure, move in movements(old, new).items():
+        if measure not in policy.measures or move.old is None or move.new is None:
             continue
-        if upside(move.measure) * (move.old - move.new) > EVEN:
-            found.append(f"{move.measure} is worse than in {old.name}: {' → '.join(two(move.old, move.new))}")
+        if upside(measure) * (move.old - move.new) > EVEN:
+            found.append(f"{measure} is worse than in {old.name}: {' → '.join(two(move.old, move.new))}")
     verdict = gate(evaluation, policy, baseline=old)
     found += [
         check.message

@@ -6,28 +6,15 @@ What is scored afterwards is made from the evaluation's own questions and judgme
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ringtrue.errors import CannotDecide
-from ringtrue.golden import NO_VALUE
 from ringtrue.measures import Measure, Scores, average, score
 from ringtrue.records import Floats, GoldenSet, Hit, Judgment, Ranking
 from ringtrue.run import Evaluation
-
-
-def members(facts: Mapping[str, Mapping[str, Any]], field: str, queries: Iterable[str]) -> dict[str, list[str]]:
-    """Return ``{value: queries}`` of one division, in order of the values; a query may carry several values (tags)."""
-    found: dict[str, list[str]] = {}
-    for query in queries:
-        value = facts.get(query, {}).get(field)
-        several = isinstance(value, list | tuple | set | frozenset)
-        for one in (value or [None]) if several else [value]:
-            found.setdefault(NO_VALUE if one is None else str(one), []).append(query)
-    return dict(sorted(found.items()))
 
 
 def values_of(scores: Scores, measure: str, queries: Sequence[str]) -> Floats:

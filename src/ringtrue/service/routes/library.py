@@ -17,7 +17,6 @@ from ringtrue.answers import (
     GoldenDifference,
     GoldenItem,
     GoldenVersion,
-    Movement,
 )
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.experiment import Experiment, ExperimentTable
@@ -167,8 +166,7 @@ def update_baseline(access: Writer, request: BaselineRequest) -> BaselineUpdate:
     """Take a run as the new standard. One that is worse is refused (409) unless forced with a reason."""
     evaluation = answers_of(access, request.run)
     kept = library.keep_baseline(access, evaluation, run_id=request.run, **request.model_dump(exclude={"run"}))
-    moves = {move.measure: Movement(move.old, move.new, move.change) for move in kept.moves}
-    return record_from(BaselineUpdate, kept, kept.baseline, measures=moves)
+    return record_from(BaselineUpdate, kept, kept.baseline, measures=kept.moves)
 
 
 @baselines_routes.get("/{name}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -17,8 +16,8 @@ from pydantic import Field
 
 from ringtrue import answers
 from ringtrue.feedback import KEY, QUERY, text_key
-from ringtrue.golden import Rule, rater_name
-from ringtrue.review import GUIDELINES, RESERVED, key_of, said_by_raters
+from ringtrue.golden import Rule
+from ringtrue.review import GUIDELINES, RESERVED, key_of
 from ringtrue.service import reviewing
 from ringtrue.service.auth import Admin, Reader, Reviewer, Writer
 from ringtrue.service.errors import ERRORS
@@ -140,22 +139,9 @@ def standing(
     adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is not a rater.")] = None,
 ) -> answers.Standing:
     """Return who judged how much, how far they agree, and where they do not; over pairs that are judged completely."""
-    queue = reviewing.queue_of(access)
-    found = queue.standing(adjudicator=adjudicator)
-    complete = [item for item in queue.items() if item.state in reviewing.COMPLETE]
-    # Whoever is still to judge a pair must not be able to tell what the others said of it, not even from counts.
-    grades: dict[str, Counter[int]] = {}
-    for rating in said_by_raters(complete, queue.said(complete)):
-        if rating.rater != rater_name(adjudicator or ""):
-            grades.setdefault(rating.rater, Counter())[rating.grade] += 1
-    raters = [
-        answers.Reviewer(
-            one.name, one.ratings, {str(grade): count for grade, count in sorted(grades.get(one.name, Counter()).items())}
-        )
-        for one in found.raters
-    ]
+    found = reviewing.queue_of(access).standing(adjudicator=adjudicator)
     agreed = None if found.agreement is None else record_from(answers.Agreement, found.agreement)
-    return answers.Standing(reviewing.backlog(access), tuple(raters), agreed, found.disputes)
+    return answers.Standing(reviewing.backlog(access), found.raters, agreed, found.disputes)
 
 
 @reviews_routes.post("", status_code=201)
