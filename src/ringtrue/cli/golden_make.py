@@ -348,9 +348,8 @@ def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silen
     print(
         f"{asked.searches} searches in {weeks} weeks: {len(asked.questions)} questions; {asked.screened} searches screened out"
     )
-    if share.same is not None and share.close is not None:
-        same, close = f"{share.same:.0%}", f"{share.close:.0%}"
-        print(f"'{name}' asks {same} of the other {share.searches:,} searches in the same words, {close} in about the same")
+    if share.same is not None:
+        print(f"'{name}' asks {share.same:.0%} of the other {share.searches:,} searches in the same words")
     if found.age_days is not None:
         print(f"'{name}' is {show.counted(found.age_days, 'day')} old")
     print(f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}")

@@ -245,7 +245,7 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
         standing = queue.standing(adjudicator=adjudicator)
     show.end_if_json(options.json, standing)
     _print_backlog(standing.backlog)
-    rows = [[rater.name, rater.ratings, *(str(rater.grades.get(grade, 0)) for grade in range(4))] for rater in standing.raters]
+    rows = [[one.name, one.ratings, *(str(one.grades.get(grade, 0)) for grade in "0123")] for one in standing.raters]
     if rows:
         show.table(["reviewer", "judged", "0", "1", "2", "3"], rows)
     found = standing.agreement

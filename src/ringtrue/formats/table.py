@@ -66,25 +66,28 @@ def open_duckdb() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _dialect(separator: str, *, quote_all: bool = False) -> type[csv.Dialect]:
-    """Return how values are written: quoted where needed, except in TSV, which knows no quotes."""
+def _dialect(separator: str, *, quoted: bool = False, quote_all: bool = False) -> type[csv.Dialect]:
+    """Return how values are written: quoted if needed, except in TSV, which has no quotes unless it is ``quoted``."""
+    bare = separator == "\t" and not quoted
 
     class Dialect(csv.excel):
         delimiter = separator
         strict = True
         lineterminator = "\n"
-        quotechar = None if separator == "\t" else '"'
-        quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+        quotechar = None if bare else '"'
+        quoting = csv.QUOTE_NONE if bare else csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
 
     return Dialect
 
 
-def csv_rows(path: Path, *, delimiter: str | None = None, least: int = 2) -> Iterator[Row]:
+def csv_rows(path: Path, *, delimiter: str | None = None, least: int = 2, quoted: bool = False) -> Iterator[Row]:
     """Yield the rows of a CSV or TSV file with a header line, which names at least so many columns."""
     text = read_text(path)
+    # The limit of 128 KiB a cell is the module's, not the format's; documents are longer than that.
+    csv.field_size_limit(max(len(text), csv.field_size_limit()))
     header = text.lstrip("\r\n").split("\n", 1)[0]
     separator = delimiter or max(("\t", ",", ";"), key=header.count)
-    reader = csv.reader((line[0] for line in re.finditer(r"[^\n]*\n|[^\n]+", text)), _dialect(separator))
+    reader = csv.reader((line[0] for line in re.finditer(r"[^\n]*\n|[^\n]+", text)), _dialect(separator, quoted=quoted))
     place = Place(str(path))
     names: list[str] = []
     start = 1  # where a record begins: an open quote is found only at the end of the file, far from the line to mend
@@ -97,7 +100,8 @@ def csv_rows(path: Path, *, delimiter: str | None = None, least: int = 2) -> Ite
             elif fields:
                 if len(fields) != len(names):
                     found = f"{len(fields)} value{'s' if len(fields) != 1 else ''} ({separator.join(fields)!r:.60})"
-                    raise here.error(f"{found} for {len(names)} columns", f"write {', '.join(names)}")
+                    cure = f"write {', '.join(names)}, and quote what holds the separator"
+                    raise here.error(f"{found} for {len(names)} columns", cure)
                 yield here, dict(zip(names, fields, strict=True))
     except csv.Error as problem:
         raise place.on(start).error(f"not valid CSV: {problem}", "mend the quotes or line ends there") from problem

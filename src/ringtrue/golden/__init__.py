@@ -44,30 +44,33 @@ from ringtrue.golden.loading import (
     record_of as record_of,
     shipped as shipped,
 )
-from ringtrue.golden.refreshing import (
+from ringtrue.golden.ratings import (
     KAPPA as KAPPA,
     RULES as RULES,
-    Asked as Asked,
-    Coverage as Coverage,
     Dispute as Dispute,
-    Proposal as Proposal,
-    Question as Question,
     Rating as Rating,
-    Refreshed as Refreshed,
     Rule as Rule,
-    age_in_days as age_in_days,
-    age_warning as age_warning,
     agreement as agreement,
     by_pair as by_pair,
-    choose as choose,
-    coverage as coverage,
+    disagreement as disagreement,
     disputes as disputes,
-    propose as propose,
-    questions as questions,
     rater_name as rater_name,
-    refresh as refresh,
     settle as settle,
     settled_judgments as settled_judgments,
+)
+from ringtrue.golden.refreshing import (
+    Asked as Asked,
+    Coverage as Coverage,
+    Proposal as Proposal,
+    Question as Question,
+    Refreshed as Refreshed,
+    age_in_days as age_in_days,
+    age_warning as age_warning,
+    choose as choose,
+    coverage as coverage,
+    propose as propose,
+    questions as questions,
+    refresh as refresh,
 )
 from ringtrue.golden.rules import about_scale as about_scale, check_grades as check_grades
 from ringtrue.golden.planning import (

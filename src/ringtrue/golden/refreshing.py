@@ -3,8 +3,6 @@
 A proposal names new questions and old queries that may go. Two people or more judge the new ones without seeing each other's
 grades. Where they agree well enough the next version follows; where not, none does, and the disagreements are listed.
 
-Several raters may judge the same pairs: how far they agree is measured, and one grade follows by a named rule.
-
 Logged searches become distinct questions, of which a varied choice is proposed, and which say how much of them a set covers.
 Nothing here knows where they are kept.
 """
@@ -14,162 +12,41 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from ringtrue.answers import SearchFacts
-from ringtrue.errors import CannotDecide, InputError, nearest
+from ringtrue.errors import InputError
 from ringtrue.golden.bootstrap import Screen, confirmed, id_from_text
-from ringtrue.golden.likeness import NEAR, content_words, jaccard, near_duplicates, normalise, places_of_words
+from ringtrue.golden.likeness import content_words, jaccard, near_duplicates, normalise, places_of_words
 from ringtrue.golden.planning import NO_VALUE
+from ringtrue.golden.ratings import (
+    KAPPA,
+    Dispute,
+    Rating,
+    Rule,
+    agreement,
+    disagreement,
+    disputes,
+    rater_name,
+    settle,
+    settled_judgments,
+)
 from ringtrue.golden.version import diff, parse_version, version_name
-from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.records import GoldenSet, Query
 
 if TYPE_CHECKING:
     from ringtrue.stats import Agreement
 
-Rule = Literal["majority", "max", "newest", "adjudicated"]
-RULES: tuple[Rule, ...] = get_args(Rule)
-Pair = tuple[str, str]
-_SHOWN = 5
-CLOSE = 0.5
 CONSIDERED = 4000
 """Questions that a choice looks at, the most asked ones; choosing costs this times what is chosen and what is there."""
 COUNT = 20
 FIRST = 50
 OLD = 90
-KAPPA = 0.6
 PREFIX = "live"
-_ROUNDING = 1e-9
-"""A coefficient of exactly 0.6 may come out of the division a hair above it."""
-
-
-# ── what raters said ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """The grade that one rater gave to one document for one query, and when (ISO 8601 in UTC)."""
-
-    query_id: str
-    doc_id: str
-    rater: str
-    grade: int
-    at: str = ""
-
-
-@dataclass(frozen=True)
-class Dispute:
-    """A pair on which raters differ: ``grades`` by rater."""
-
-    query_id: str
-    doc_id: str
-    grades: Mapping[str, int]
-
-
-def rater_name(name: str) -> str:
-    """Return a rater's name in one spelling, so that nobody agrees with themselves: case, width and spaces levelled.
-
-    >>> rater_name("  Ada   LOVELACE ")
-    'ada lovelace'
-    """
-    levelled = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    # Signs without a shape (zero-width spaces, marks of direction) make no second person either.
-    return " ".join("".join(sign for sign in levelled if unicodedata.category(sign) != "Cf").split())
-
-
-def by_pair(ratings: Iterable[Rating]) -> dict[Pair, dict[str, Rating]]:
-    """Return ``{(query, document): {rater: rating}}``; of several ratings by one rater, however spelled, the newest counts.
-
-    >>> said = by_pair([Rating("q", "d", "ada", 1, "2026-01-01"), Rating("q", "d", "ada", 3, "2026-01-02")])
-    >>> said["q", "d"]["ada"].grade
-    3
-    """
-    found: dict[Pair, dict[str, Rating]] = {}
-    # Sorting keeps the given order where times are equal, so that the later of two counts there, too.
-    for rating in sorted(ratings, key=lambda rating: rating.at):
-        found.setdefault((rating.query_id, rating.doc_id), {})[rater_name(rating.rater)] = rating
-    return found
-
-
-def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: str | None = None) -> dict[Pair, int]:
-    """Return one grade per pair by a named rule.
-
-    'majority': the grade that most gave, the lowest of those given equally often, so that doubt never makes a document better.
-    'max': the highest. 'newest': the last one given. 'adjudicated': what all agree on, else what ``adjudicator`` said; raises
-    CannotDecide naming the pairs that wait for them. Raises InputError for another rule, or no adjudicator where one is needed.
-
-    >>> said = [Rating("q", "d", "ada", 2), Rating("q", "d", "ben", 3), Rating("q", "d", "cy", 3)]
-    >>> settle(said), settle(said, rule="max"), settle(said, rule="adjudicated", adjudicator="ada")
-    ({('q', 'd'): 3}, {('q', 'd'): 3}, {('q', 'd'): 2})
-    """
-    if rule not in RULES:
-        raise InputError(f"'{rule}' is not a rule to derive judgments by; write {nearest(str(rule), RULES)}")
-    judge = rater_name(adjudicator or "")
-    if rule == "adjudicated" and not judge:
-        raise InputError("the rule 'adjudicated' needs to know who decides; name the adjudicator")
-    found: dict[Pair, int] = {}
-    waiting: list[Pair] = []
-    for pair, said in by_pair(ratings).items():
-        grades = [rating.grade for rating in said.values()]
-        if rule == "max":
-            found[pair] = max(grades)
-        elif rule == "newest":
-            found[pair] = sorted(said.values(), key=lambda rating: rating.at)[-1].grade
-        elif rule == "majority":
-            found[pair] = min(grades, key=lambda grade: (-grades.count(grade), grade))
-        elif judge in said:
-            found[pair] = said[judge].grade
-        elif len(set(grades)) == 1:
-            found[pair] = grades[0]
-        else:
-            waiting.append(pair)
-    if waiting:
-        shown = ", ".join(f"{query_id} / {doc_id}" for query_id, doc_id in waiting[:_SHOWN])
-        more = " …" if len(waiting) > _SHOWN else ""
-        raise CannotDecide(f"{len(waiting)} disputed pairs wait for '{adjudicator}': {shown}{more}; let them judge these")
-    return found
-
-
-def settled_judgments(settled: Mapping[Pair, int], ratings: Iterable[Rating], *, rule: Rule) -> dict[Pair, Judgment]:
-    """Return the judgments of settled pairs, by pair; they name the rule and everybody who rated."""
-    said = by_pair(ratings)
-    return {
-        pair: Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(said[pair])), "rule": rule})
-        for pair, grade in sorted(settled.items())
-    }
-
-
-def disputes(ratings: Iterable[Rating]) -> tuple[Dispute, ...]:
-    """Return the pairs on which raters differ, the widest gaps first."""
-    found = [
-        Dispute(*pair, {rater: rating.grade for rater, rating in sorted(said.items())})
-        for pair, said in by_pair(ratings).items()
-        if len({rating.grade for rating in said.values()}) > 1
-    ]
-    return tuple(sorted(found, key=lambda d: (min(d.grades.values()) - max(d.grades.values()), d.query_id, d.doc_id)))
-
-
-def agreement(ratings: Iterable[Rating]) -> Agreement:
-    """Return Cohen's kappa of two raters, Krippendorff's alpha (nominal) of more; raises CannotDecide for fewer than two.
-
-    >>> said = [Rating(q, "d", who, grade) for q, pair in (("q1", (3, 3)), ("q2", (0, 0))) for who, grade in zip("ab", pair)]
-    >>> agreement(said).coefficient
-    1.0
-    """
-    from ringtrue.stats import cohen_kappa, krippendorff_alpha
-
-    said = by_pair(ratings)
-    raters = sorted({rater for grades in said.values() for rater in grades})
-    if len(raters) < 2:
-        who = f"only '{raters[0]}' has judged" if raters else "nobody has judged"
-        raise CannotDecide(f"agreement needs two raters, but {who}; let two people judge the same pairs")
-    table = [[grades[rater].grade if rater in grades else None for grades in said.values()] for rater in raters]
-    return cohen_kappa(*table) if len(raters) == 2 else krippendorff_alpha(table)
 
 
 # ── what was asked ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -287,35 +164,26 @@ class Coverage:
     searches: int
     same: float | None
     """Asked in the same words, or nearly."""
-    close: float | None
-    """At least half of the content words of both are shared."""
 
 
 def coverage(golden: GoldenSet, asked: Asked) -> Coverage:
-    """Return the share of the searches whose question the set asks, too: in the same words, and in half of them.
+    """Return the share of the searches whose question the set asks, too, in nearly the same words.
 
     >>> from ringtrue.records import Query
     >>> golden = GoldenSet("inn", "1.0.0", (Query("q", "late checkout fee"),), ())
     >>> coverage(golden, Asked((Question("Late checkout, fee?", "", 3), Question("pool", "", 1)), 4, 0, 0)).same
     0.75
     """
-    sets = [_word_sets(query.text) for query in golden.queries]
-    holders = places_of_words(content for _, content in sets)
-    exact = {normalise(query.text) for query in golden.queries}
-    same = close = 0
-    for question in asked.questions:
-        words, content = _word_sets(question.text)
-        rivals = [sets[place] for place in {place for word in content for place in holders.get(word, ())}]
-        is_same = normalise(question.text) in exact or any(jaccard(words, theirs) >= NEAR for theirs, _ in rivals)
-        same += question.count * is_same
-        close += question.count * (is_same or any(jaccard(content, theirs) >= CLOSE for _, theirs in rivals))
-    total = sum(question.count for question in asked.questions)
-    return Coverage(total, same / total, close / total) if total else Coverage(0, None, None)
+    found = {place for _, place in _same_words([query.text for query in golden.queries], asked.questions)}
+    same, total = (sum(asked.questions[place].count for place in places) for places in (found, range(len(asked.questions))))
+    return Coverage(total, same / total if total else None)
 
 
-def _word_sets(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return all words of a text, and those that carry meaning."""
-    return frozenset(normalise(text).split()), frozenset(content_words(text))
+def _same_words(texts: Sequence[str], asked: Sequence[Question]) -> Iterator[tuple[int, int]]:
+    """Yield the places of a text and of a question that asks the same in nearly the same words."""
+    for first, second, _ in near_duplicates([*texts, *(question.text for question in asked)]):
+        if first < len(texts) <= second:
+            yield first, second - len(texts)
 
 
 @dataclass(frozen=True)
@@ -384,11 +252,7 @@ def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, st
     """Return the questions that no query of the set asks already, nor has asked and nobody since, in nearly the same words."""
     there = len(golden.queries)
     old = [query.text for query in golden.queries] + list(left)
-    known = {
-        second - len(old)
-        for first, second, _ in near_duplicates([*old, *(question.text for question in asked)])
-        if first < len(old) <= second and (first < there or asked[second - len(old)].asked_at <= left[old[first]])
-    }
+    known = {place for text, place in _same_words(old, asked) if text < there or asked[place].asked_at <= left[old[text]]}
     return [question for place, question in enumerate(asked) if place not in known]
 
 
@@ -398,12 +262,9 @@ def _least_asked(golden: GoldenSet, asked: Asked) -> tuple[str, ...]:
     What people ask in these words comes first: a query that nobody asks may share a word with everything that is asked.
     """
     theirs = [(frozenset(content_words(question.text)), question.count) for question in asked.questions]
-    texts = [query.text for query in golden.queries] + [question.text for question in asked.questions]
-    old = len(golden.queries)
     same: Counter[str] = Counter()
-    for first, second, _ in near_duplicates(texts):
-        if first < old <= second:
-            same[golden.queries[first].query_id] += asked.questions[second - old].count
+    for text, place in _same_words([query.text for query in golden.queries], asked.questions):
+        same[golden.queries[text].query_id] += asked.questions[place].count
     holders = places_of_words(words for words, _ in theirs)
     kept = confirmed(golden)
     traffic: dict[str, tuple[int, float]] = {}
@@ -439,11 +300,9 @@ def refresh(
     judge = rater_name(adjudicator or "")
     raters = [rating for rating in ratings if rater_name(rating.rater) != judge]
     found, differing = agreement(raters), disputes(raters)
-    if not found.defined:
-        why = "all pairs have one and the same grade" if found.items else "no pair was judged by two"
-        return Refreshed(None, f"{found.name} over {found.items} pairs is not defined: {why}", found, differing)
-    if not found.coefficient > minimum + _ROUNDING:
-        return Refreshed(None, f"{found.name} is {found.coefficient:.3f}, not above {minimum:g}", found, differing)
+    refused = disagreement(found, minimum)
+    if refused:
+        return Refreshed(None, refused, found, differing)
     settled = settle(ratings, rule=rule, adjudicator=adjudicator)
     judgments = settled_judgments(settled, ratings, rule=rule).values()
     relevant = {j.query_id for j in judgments if j.grade >= golden.relevance_threshold} - set(rejected)

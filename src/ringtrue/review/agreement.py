@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.golden import KAPPA, Rating, agreement, by_pair, rater_name
+from ringtrue.golden import KAPPA, Rating, agreement, by_pair, disagreement, rater_name
 from ringtrue.stats import Agreement, cohen_kappa, krippendorff_alpha
 from ringtrue.store import ReviewItem
 
 GRADES = (0, 1, 2, 3)
-ROUNDING = 1e-9
-"""A coefficient of exactly 0.6 may come out of the division a hair above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ def gate(ratings: Sequence[Rating]) -> Gate:
 
     >>> said = [Rating(q, "d", who, grade) for q, pair in (("q1", (3, 0)), ("q2", (0, 3))) for who, grade in zip("ab", pair)]
     >>> gate(said).says
-    "Cohen's kappa is -1.000 over 2 pairs, not above 0.6"
+    "Cohen's kappa is -1.000, not above 0.6"
     """
     try:
         found = agreement(ratings)
@@ -47,12 +45,8 @@ def gate(ratings: Sequence[Rating]) -> Gate:
         return Gate(None, "nobody but one person has judged these pairs, so agreement cannot be measured")
     if found.items == 0:
         return Gate(None, "no pair was judged by two people, so agreement cannot be measured", found)
-    if not found.defined:
-        return Gate(False, f"{found.name} is not defined: every pair has one and the same grade", found)
-    value = f"{found.name} is {found.coefficient:.3f} over {found.items} pairs"
-    if found.coefficient > KAPPA + ROUNDING:
-        return Gate(True, f"{value}, above {KAPPA:g}", found)
-    return Gate(False, f"{value}, not above {KAPPA:g}", found)
+    good = f"{found.name} is {found.coefficient:.3f} over {found.items} pairs, above {KAPPA:g}"
+    return Gate(not (why := disagreement(found)), why or good, found)
 
 
 def require(found: Gate, *, force: bool = False, reason: str = "") -> str:

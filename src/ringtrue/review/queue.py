@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ringtrue.answers import Dispute as Disputed
-from ringtrue.answers import ReviewState
+from ringtrue.answers import Reviewer, ReviewState
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.feedback import KEY, ONE_OF, QUERY, text_key
 from ringtrue.golden import (
@@ -47,20 +47,11 @@ Do not judge how well it is written, and do not guess what others would say. Ski
 
 
 @dataclass(frozen=True)
-class Rater:
-    """What one reviewer did: how many pairs, and how often each grade."""
-
-    name: str
-    ratings: int
-    grades: Mapping[int, int]
-
-
-@dataclass(frozen=True)
 class Standing:
     """Where the queue stands; agreement (None below two raters) and disputes are over pairs that are judged completely."""
 
     backlog: Mapping[str, Any]
-    raters: tuple[Rater, ...]
+    raters: tuple[Reviewer, ...]
     agreement: Agreement | None
     disputes: tuple[Disputed, ...]
 
@@ -266,14 +257,14 @@ class ReviewQueue:
 
     def standing(self, *, adjudicator: str | None = None) -> Standing:
         """Return backlog, reviewers, agreement and disputes; an adjudicator settles disputes and is not a rater."""
-        grades: dict[str, Counter[int]] = {}
-        for row in self._ratings():
-            grades.setdefault(rater_name(row.reviewer), Counter())[row.grade] += 1
-        raters = tuple(Rater(name, said.total(), dict(sorted(said.items()))) for name, said in sorted(grades.items()))
+        judged = Counter(rater_name(row.reviewer) for row in self._ratings())
         done = [item for item in self.items() if item.state in ("approved", "published")]
         everything = self.said(done)
         named = rater_name(adjudicator or "")
         said = [rating for rating in said_by_raters(done, everything) if rating.rater != named]
+        # Whoever is still to judge a pair must not be able to tell what the others said of it, not even from counts.
+        grades = {name: Counter(str(rating.grade) for rating in said if rating.rater == name) for name in judged}
+        raters = tuple(Reviewer(name, judged[name], dict(sorted(grades[name].items()))) for name in sorted(judged))
         texts = {item.query_id: item.query for item in done}
         decided = decided_by(done, everything, named)
         differing = tuple(

@@ -119,7 +119,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         ["relevant_docs[0]", "['d1']"],
     ),
     "YAML version as number": ("a.yaml", "version: 1.2\n" + YAML, ["'version'", "1.2", "quotes"]),
-    "YAML infinite number": ("a.yaml", "limit: .inf\n" + YAML, ["'limit'", "inf", "finite"]),
+    "YAML infinite number": ("a.yaml", "limit: .inf\n" + YAML, [":1", "inf", "finite"]),
     "JSONL broken line": ("a.jsonl", GOLD + '{"id": "g2", \n', [":2", "not valid JSON"]),
     "JSONL line is a list": ("a.jsonl", GOLD + "[1]\n", [":2", "[1]", "object"]),
     "JSONL without ids": (
@@ -179,7 +179,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     "CSV without column": ("a.csv", "query_id,doc_id\nq1,d1\n", [":1", "'grade' is missing", "add it"]),
     "CSV column misspelt": ("a.csv", "query_id,doc_id,grad\nq1,d1,1\n", [":1", "'grad'", "'grade'"]),
     "CSV grade": ("a.csv", "query_id,doc_id,grade\nq1,d1,1\nq1,d2,best\n", [":3", "'grade'", "'best'", "whole number"]),
-    "CSV cells": ("a.csv", "query_id,doc_id,grade\nq1,d1,1,x\n", [":2", "4 cells under 3 columns", "quote"]),
+    "CSV cells": ("a.csv", "query_id,doc_id,grade\nq1,d1,1,x\n", [":2", "4 values", "for 3 columns", "quote"]),
     "CSV two labels": (
         "a.csv",
         "query_id,doc_id,grade\nq1,d1,1\nq1,d1,2\n",

@@ -75,7 +75,7 @@ FORMATS: dict[str, Format] = {
             "trec", "folder with topics.* and qrels.*, or a qrels file", ("", ".txt", ".qrels"),
             collections.read_trec, collections.write_trec,
         ),
-        Format("dict", "JSON object {query: {document: grade}}", (".json",), table.read_dict, table.write_dict),
+        Format("dict", "JSON object {query: {document: grade}}", (".json",), collections.read_dict, collections.write_dict),
         Format("ragas", "rows with 'user_input' or 'question'", _ROWS, rag_rows.read_ragas, rag_rows.write_ragas),
         Format("openinference", "spans with 'attributes'", _ROWS, rag_rows.read_openinference, rag_rows.write_openinference),
         Format("csv", _TABLE, (".csv", ".tsv"), table.read, table.write_csv, _CONFIRMED_ROWS),

@@ -3,24 +3,26 @@
 **beir**: ``corpus.jsonl``, ``queries.jsonl`` and one qrels file per split.
 **trec**: a topics file (marked up or tab-separated) and a qrels file in one folder, or a lone qrels file. A lone qrels file
 knows its queries by id only, so their text stays empty; TREC has no room for documents at all.
+**dict**: the judgments alone, as one JSON object.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.formats import Place, field_of, lines, read_qrels, read_text
+from ringtrue.formats import Place, field_of, lines, read_json, read_qrels, read_text
 from ringtrue.golden.formats import fields
 from ringtrue.golden.formats.fields import Complaints, Draft, QueryFields, Record
 from ringtrue.golden.formats.folders import (
     CORPUS,
     MANIFEST,
     STRUCTURE,
+    judged,
     read_front,
     write_documents,
     write_json,
@@ -35,6 +37,7 @@ QUERIES, QRELS = "queries.jsonl", "qrels"
 DEFAULT_SPLIT, SPLIT = "test", "split"
 BEIR_QUERY = QueryFields("_id", "text")
 COLUMNS = "query-id\tcorpus-id\tscore\n"
+_DICT = 'write {"query": {"document": grade}}'
 
 
 def read_beir(path: Path, complaints: Complaints, *, split: str | None = None) -> GoldenSet:
@@ -68,13 +71,15 @@ def _choose(wanted: object, parts: dict[str, Path], folder: Path) -> str:
     return str(wanted)
 
 
-def _read_judgments(qrels: Path, draft: Draft, *, with_queries: bool = False) -> None:
+def _read_judgments(qrels: Path, draft: Draft, *, text_of: Callable[[str], str] | None = None) -> None:
     """Read a qrels file into the draft, with its queries as well if nothing else says what they are."""
     here = Place(str(qrels))
     with draft.complaints.about(here):
-        for query_id, doc_id, grade in read_qrels(qrels):
-            if with_queries and query_id not in draft.queries:
-                draft.add_query(Query(query_id, ""), here)
+        found = read_qrels(qrels)
+        if text_of is not None:
+            for query_id in found.query_ids:
+                draft.add_query(Query(query_id, text_of(query_id)), here)
+        for query_id, doc_id, grade in found:
             draft.add_judgment(Judgment(query_id, doc_id, grade), here)
 
 
@@ -114,7 +119,7 @@ def read_trec(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a folder with topics and qrels, or in a lone qrels file."""
     draft = Draft(complaints)
     if not path.is_dir():
-        _read_judgments(path, draft, with_queries=True)
+        _read_judgments(path, draft, text_of=lambda _: "")
         return draft.finish_undeclared(fields.undeclared(path.stem))
     record, place, header = read_front(path, draft, corpus=None)
     topics = path / field_of(record, "queries", str, place) if "queries" in record else _only(path, "topics")
@@ -202,3 +207,19 @@ def _word(text: str) -> str:
     if re.search(r"\s", text) or text.startswith(("#", "<")):
         raise InputError(f"id '{text}' cannot stand in a TREC file (blank or leading '#'); use a JSON format")
     return text
+
+
+# ── a dict of dicts ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_dict(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in a JSON file ``{query: {document: grade}}``; queries are texts if one has several words, else ids."""
+    draft = Draft(complaints)
+    texts = any(len(query.split()) > 1 for query in fields.object_in(read_json(path), Place(str(path)), _DICT))
+    _read_judgments(path, draft, text_of=lambda query: query if texts else "")
+    return draft.finish_table(path.stem)
+
+
+def write_dict(golden: GoldenSet, path: Path) -> None:
+    """Write the judgments as one JSON object ``{query: {document: grade}}``."""
+    write_json({query.query_id: {one.doc_id: one.grade for one in rows} for query, rows in judged(golden)}, path)

@@ -167,6 +167,18 @@ def document_of(record: Record, place: Place, *, id: str, text: str = "content",
     )
 
 
+def one_of(record: Mapping[str, Any], names: tuple[str, ...], place: Place, *, cure: str = "") -> str | None:
+    """Return which of several names a record has; raises InputError for two, and for none if there is a ``cure``."""
+    given = [name for name in names if name in record]
+    if len(given) > 1:
+        raise place.error(f"both '{given[0]}' and '{given[1]}' are given", "keep one of the two")
+    if not given and cure:
+        meant = next((key for key in record if alike(key, names)), None)
+        missing = f"the field '{names[0]}' (or '{names[1]}') is missing"
+        raise place.error(missing, f"rename '{meant}'" if meant else cure)
+    return given[0] if given else None
+
+
 def object_in(value: Any, place: Place, cure: str) -> Record:
     """Return what a file holds; raises InputError if that is not an object."""
     if isinstance(value, dict):

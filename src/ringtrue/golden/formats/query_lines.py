@@ -31,7 +31,7 @@ GOLD_QUERY = QueryFields("id", "query", (*IDS, "source"), named=("practice_area"
 
 
 def _read_gold_query(record: Record, place: Place, draft: Draft, listed: int) -> None:
-    name = _name_of_list(record, place)
+    name = str(fields.one_of(record, IDS, place, cure="add the list of relevant document ids"))
     query = GOLD_QUERY.read(record, place)
     source = fields.source_of(record, "source", place)
     relevant = fields.ids_of(record, name, place)
@@ -40,17 +40,6 @@ def _read_gold_query(record: Record, place: Place, draft: Draft, listed: int) ->
     draft.add_query(query, place)
     for index, doc_id in enumerate(relevant):
         draft.add_judgment(Judgment(query.query_id, doc_id, listed, source), place.at(name).at(index))
-
-
-def _name_of_list(record: Record, place: Place) -> str:
-    given = [name for name in IDS if name in record]
-    if len(given) == len(IDS):
-        raise place.error(f"both '{IDS[0]}' and '{IDS[1]}' are given", "keep one of the two")
-    if not given:
-        meant = next((key for key in record if fields.alike(key, IDS)), None)
-        cure = f"rename '{meant}'" if meant else "add the list of relevant document ids"
-        raise place.error(f"the field '{IDS[0]}' (or '{IDS[1]}') is missing", cure)
-    return given[0]
 
 
 def _gold_rows(golden: GoldenSet) -> Iterator[Record]:

@@ -49,10 +49,7 @@ def read_ragas(path: Path, complaints: Complaints) -> GoldenSet:
 
 
 def _read_row(record: Record, default_id: str, place: Place, draft: Draft) -> None:
-    name = _one_of(record, QUESTION, place)
-    if name is None:
-        meant = next((key for key in record if fields.alike(key, QUESTION)), None)
-        raise place.error("the field 'user_input' (or 'question') is missing", f"rename '{meant}'" if meant else "add it")
+    name = str(fields.one_of(record, QUESTION, place, cure="add it"))
     if not isinstance(record[name], str):
         raise place.at(name).error(f"{record[name]!r:.60} is not one question", "write one row per user turn, as text")
     query = replace(RAGAS_QUERY, text=name).read(record, place, default_id=default_id)
@@ -63,16 +60,9 @@ def _read_row(record: Record, default_id: str, place: Place, draft: Draft) -> No
         draft.add_judgment(Judgment(query.query_id, doc_id, 1), place)
 
 
-def _one_of(record: Mapping[str, Any], names: tuple[str, ...], place: Place) -> str | None:
-    given = [name for name in names if name in record]
-    if len(given) > 1:
-        raise place.error(f"both '{given[0]}' and '{given[1]}' are given", "keep one of the two")
-    return given[0] if given else None
-
-
 def _passages(record: Record, names: tuple[str, ...], ids_name: str, place: Place, draft: Draft) -> list[str] | None:
     """Return the ids of the passages of one kind; None if the row says nothing about them."""
-    name = _one_of(record, names, place)
+    name = fields.one_of(record, names, place)
     ids = fields.ids_of(record, ids_name, place) if record.get(ids_name) is not None else None
     if name is None or record[name] is None:
         return ids

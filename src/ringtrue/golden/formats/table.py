@@ -1,4 +1,4 @@
-"""Tables of judgments, one row a (query, document) pair: CSV, TSV and Parquet; and the same as a dict of dicts in JSON.
+"""Tables of judgments, one row a (query, document) pair: CSV, TSV and Parquet.
 
 Columns: ``query_id, doc_id, grade`` and, if wanted, ``query_text, source, negative, doc_title, doc_text``. The usual other
 names (``query, docid, relevance …``) are understood; ``columns`` maps any others. Without a column of ids a query is known by
@@ -24,16 +24,15 @@ from ringtrue.formats import (
     GRADE,
     QUERY,
     Place,
+    csv_rows,
     field_of,
     open_duckdb,
     parquet_rows,
     read_bytes,
-    read_json,
-    read_text,
 )
 from ringtrue.golden.formats import fields
 from ringtrue.golden.formats.fields import Complaints, Draft, Record
-from ringtrue.golden.formats.folders import judged, write_json, write_text
+from ringtrue.golden.formats.folders import judged, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 REQUIRED = ("query_id", "doc_id", "grade")
@@ -61,7 +60,7 @@ Columns = Mapping[str, str]
 
 def read(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
     """Return the set in a Parquet file, or in one separated by commas, tabs or semicolons."""
-    rows = list((_parquet_rows if is_parquet(path) else _csv_rows)(path, complaints, columns or {}))
+    rows = list(_rows(path, columns or {}))
     if not rows:
         raise InputError(f"{path}: holds no row below its header; write one for each judgment: query_id, doc_id, grade")
     if not any("query_id" in row for _, row in rows):
@@ -95,35 +94,14 @@ def columns_from(given: Mapping[str, str]) -> Columns:
     return {theirs: ours for ours, theirs in named.items()}
 
 
-def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[tuple[Place, Record]]:
-    text = read_text(path)
-    # The limit of 128 KiB a cell is the module's, not the format's; documents are longer than that.
-    csv.field_size_limit(max(len(text), csv.field_size_limit()))
-    delimiter = max(("\t", ",", ";"), key=text.partition("\n")[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    place = Place(str(path))
-    try:
-        columns = _named(next(reader), place.on(1), mapping)
-        missing = _ungraded(columns)
-        for cells in reader:
-            here = place.on(reader.line_num)
-            with complaints.about(here):
-                if not cells:
-                    continue
-                if len(cells) != len(columns):
-                    raise here.error(f"{len(cells)} cells under {len(columns)} columns", "quote cells that hold the separator")
-                # An empty cell is not a value: CSV cannot tell it from an empty text.
-                yield here, missing | {name: cell for name, cell in zip(columns, cells, strict=True) if cell != ""}
-    except csv.Error as problem:
-        raise place.on(reader.line_num).error(f"not valid CSV: {problem}", "mend the quotes there") from problem
-
-
-def _parquet_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[tuple[Place, Record]]:
+def _rows(path: Path, mapping: Columns) -> Iterator[tuple[Place, Record]]:
     columns: list[str] = []
-    for place, row in parquet_rows(path):
-        columns = columns or _named(list(row), Place(str(path)), mapping)
-        record = {name: _value(cell) for name, cell in zip(columns, row.values(), strict=True) if cell is not None}
-        yield place, _ungraded(columns) | record
+    # An empty cell is no value: CSV cannot tell it from an empty text.
+    found, empty = (parquet_rows(path), None) if is_parquet(path) else (csv_rows(path, quoted=True), "")
+    for place, row in found:
+        columns = columns or _named(list(row), Place(str(path)).on(None if empty is None else 1), mapping)
+        cells = zip(columns, row.values(), strict=True)
+        yield place, _ungraded(columns) | {name: _value(cell) for name, cell in cells if cell is not None and cell != empty}
 
 
 def _ungraded(columns: list[str]) -> Record:
@@ -316,25 +294,3 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
 def _sql_type(values: list[Any]) -> str:
     kinds = {type(value) for value in values}
     return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kinds.pop(), "VARCHAR") if len(kinds) == 1 else "VARCHAR"
-
-
-def read_dict(path: Path, complaints: Complaints) -> GoldenSet:
-    """Return the set in a JSON file ``{query: {document: grade}}``; queries are texts if one has several words, else ids."""
-    place = Place(str(path))
-    document = fields.object_in(read_json(path), place, 'write {"query": {"document": grade}}')
-    draft = Draft(complaints)
-    texts = any(len(query_id.split()) > 1 for query_id in document)
-    for query_id, grades in document.items():
-        here = place.at(query_id)
-        with complaints.about(here):
-            draft.add_query(Query(fields.as_id(query_id, here), query_id if texts else ""), here)
-            if not isinstance(grades, dict):
-                raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
-            for doc_id, value in grades.items():
-                draft.add_judgment(Judgment(query_id, fields.as_id(doc_id, here), fields.grade(value, here.at(doc_id))), here)
-    return draft.finish_table(path.stem)
-
-
-def write_dict(golden: GoldenSet, path: Path) -> None:
-    """Write the judgments as one JSON object ``{query: {document: grade}}``."""
-    write_json({query.query_id: {one.doc_id: one.grade for one in rows} for query, rows in judged(golden)}, path)
