@@ -246,8 +246,8 @@ class TestStanding:
         standing = queue.standing()
         assert (standing.agreement.name, standing.agreement.coefficient) == ("Cohen's kappa", 0.5)
         assert [(rater.name, rater.ratings, dict(rater.grades)) for rater in standing.raters] == [
-            ("ada", 4, {0: 2, 3: 2}),
-            ("ben", 4, {0: 1, 3: 3}),
+            ("ada", 4, {"0": 2, "3": 2}),
+            ("ben", 4, {"0": 1, "3": 3}),
         ]
         queue.judge(key_of("q3", "d"), 1, reviewer="chair", now=NOW)
         assert "alpha" in queue.standing().agreement.name
