@@ -177,7 +177,10 @@ class Sandbox:
         return [one for one in found if event in ("", one["event"])]
 
     def left_of_ours(self) -> list[str]:
-        """Return the files under the home and the project that still name us; what hosts and memories log is not meant."""
+        """Return the files under the home and the project that still name us; what hosts and memories log is not meant.
+
+        The folder of the sandbox must not do so itself.
+        """
         found = []
         for top in (self.home, self.project):
             for path in sorted(top.rglob("*")):
@@ -281,7 +284,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         raise Failure("the hosts cannot be installed here: npm and its registry are needed")
     here = machine()
     counts: dict[str, dict[str, list[bool]]] = {}
-    with tempfile.TemporaryDirectory(prefix="ringtrue-hosts-") as folder, StubModels() as model:
+    with tempfile.TemporaryDirectory(prefix="memory-hosts-") as folder, StubModels() as model:
         for host in options.hosts:
             box = Sandbox(host, places[host], Path(folder) / host, model)
             box.prepare()

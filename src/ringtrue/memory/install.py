@@ -292,10 +292,13 @@ ASKED = {
         "loads it after you trusted this folder: start `claude` here, answer Yes (No is preset), then approve the MCP server. "
         f"Until then, and in headless runs, nothing is shown and nothing is said; {NO_QUESTION}"
     ),
-    ("codex", True): "asks once whether it may run each hook: open /hooks in Codex. Until then, and in `codex exec`, none runs",
+    (
+        "codex",
+        True,
+    ): "asks once whether it may run each hook: open /hooks in Codex. Until then none runs, in `codex exec` either",
     ("codex", False): (
-        "asks whether you trust the project, then whether it may run each hook (/hooks). Until then, and in `codex exec`, none "
-        "runs; installing with --user leaves one question"
+        "asks whether you trust the project, then whether it may run each hook (/hooks). Until then none runs, in "
+        "`codex exec` either; installing with --user leaves one question"
     ),
     ("opencode", True): "asks nothing. It gets the MCP server only: its hooks are JavaScript, so nothing is shown unasked",
 }
