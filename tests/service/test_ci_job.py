@@ -108,7 +108,7 @@ def test_a_change_that_holds_passes_and_the_comment_follows_every_push(ringtrue,
     record_baseline(ringtrue)
     outcome = ringtrue("ci")
     assert outcome.code == 0, outcome.err
-    assert outcome.out.splitlines()[2].startswith("Against baseline 1.0.0: the same; every difference is 0, by ")
+    assert outcome.out.splitlines()[2].startswith("Against baseline 1.0.0: not enough evidence; all 4 differences are 0")
     (body,) = workflow.bodies()
     assert "PASS" in body.splitlines()[1]
     assert "| R@5 | 1.0000 | 1.0000 |" in body
@@ -342,7 +342,7 @@ def test_mistakes_end_with_2_and_their_cure(ringtrue, workflow, arguments, says)
 
 
 @pytest.mark.parametrize(
-    ("ref", "says"), [("no-such-branch", "fetch-depth: 0"), ("--upload-pack=touch x", "is not a commit"), ("", "no commit")]
+    ("ref", "says"), [("no-such-branch", "fetch-depth: 0"), ("--upload-pack=touch x", "is not a commit"), ("", "is not a commit")]
 )
 def test_a_base_that_git_does_not_know(repository, ref, says) -> None:
     with pytest.raises(InputError, match=says), checkout(ref, say=print):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,20 +169,18 @@ def health_of(
     tried (``production_pair``). A part that cannot be read is unknown, and the others are still told. What only users of the
     agent memory have, constitutional documents, is left out until it is measured.
     """
-    results: list[StoredResult] = []
-    ours: list[StoredResult] = []
 
-    def evaluations() -> list[StoredResult]:
-        results[:], ours[:] = _production_results(store, project, served)
-        return ours
+    @cache
+    def results() -> tuple[list[StoredResult], list[StoredResult]]:
+        return _production_results(store, project, served)
 
     looks: dict[str, Callable[[], HealthPart | None]] = {
         "schema": lambda: HealthPart("schema", "ok", f"version {store.schema_version()}", {"version": store.schema_version()}),
         "log": lambda: _log(store, project, now),
         "losses": lambda: _losses(store, project, now),
-        "evaluation": lambda: _evaluation(evaluations()),
-        "gate": lambda: _gate(ours),
-        "constitutional": lambda: _constitutional(results),
+        "evaluation": lambda: _evaluation(results()[1]),
+        "gate": lambda: _gate(results()[1]),
+        "constitutional": lambda: _constitutional(results()[0]),
         "backlog": lambda: _backlog(store.backlog(project=project)),
         "shadow": lambda: _shadow(store, project, now),
         "tests": lambda: _tests(store, project),
