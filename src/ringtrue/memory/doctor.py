@@ -328,7 +328,7 @@ BY_HAND = {
     "codex": (".codex/hooks.json", ".codex/config.toml"),
 }
 """Settings that may name the hook though nobody installed it with our command."""
-_OURS = re.compile(r"recall[/\\]+hook\.py|ringtrue(?:\.exe)?[\"',\s]+memory[\"',\s]+hook")
+_OURS = re.compile(r"lib[/\\]+hook(?:\.sh|[/\\]+hook\.py)|recall[/\\]+hook\.py|ringtrue(?:\.exe)?[\"',\s]+memory[\"',\s]+hook")
 """How a host's settings name the hook: its file or the command."""
 
 
