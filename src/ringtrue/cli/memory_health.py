@@ -15,6 +15,9 @@ from ringtrue.cli.options import Json, StoreOptions, moment, utc_now
 from ringtrue.errors import OK, REGRESSION, check_choice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ringtrue.memory.bench import BenchRow
     from ringtrue.memory.doctor import Checkup
 
 
@@ -161,6 +164,8 @@ def bench_command(
 ) -> None:
     """Measure the memory: what the hook shows unasked, what a search finds, and the measures of an agent memory.
 
+    If a set tells kinds of prompts apart (direct, paraphrase, oblique, follow-up, near-miss, unrelated), the second table shows
+    how many of each kind got the right memory, and of near-misses and unrelated prompts how many got anything.
     A set that holds only questions is asked over your own memory folder. The hybrid needs its packages and takes longest.
     `ringtrue bench memory` measures the speed of the hook.
 
@@ -176,11 +181,12 @@ def bench_command(
     sets = [lib.golden.load(name) for name in golden or SETS]
     sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
     rows = [row for one in sets for row in bench(one, arms)]
-    named = ("golden", "queries", "off_topic", "measures")
+    named = ("golden", "queries", "off_topic", "measures", "dimensions")
     records = [{**show.pick(row, *named), **show.pick(row.arm, "strategy", "threshold")} for row in rows]
     show.end_if_json(json, {"rows": records})
     cells = [[row.golden, row.arm.name, *(show.number(row.measures.get(name), 3) for name, _ in COLUMNS)] for row in rows]
     show.table(["set", "strategy, threshold", *(title for _, title in COLUMNS)], cells, text_columns=2)
+    _print_dimensions(rows)
     others = (*OF_MEMORY, "abstention F1", "cold-start ratio", "session lift")
     # A set without constitutional memories, say, has nothing to show for them.
     more = [name for name in others if any(name in row.measures for row in rows)]
@@ -188,3 +194,23 @@ def bench_command(
         print()
         cells = [[name, *(show.number(row.measures.get(name), 3) for row in rows)] for name in more]
         show.table(["measure", *(f"{row.golden}: {row.arm.name}" for row in rows)], cells)
+
+
+def _print_dimensions(rows: Sequence[BenchRow]) -> None:
+    """Print the share of prompts that got the right memory by kind of prompt; of near-misses and unrelated ones, anything."""
+    from ringtrue.memory.bench import DIMENSIONS
+
+    cells = []
+    for row in rows:
+        kinds = {kind.name: kind for kind in row.dimensions}
+        answerable, right, first = (
+            sum(getattr(kind, name) for kind in kinds.values()) for name in ("answerable", "right", "first")
+        )
+        if answerable:
+            shares = [kinds[name] for name in DIMENSIONS if name in kinds]
+            each = {kind.name: f"{kind.right if kind.answerable else kind.spoken}/{kind.prompts}" for kind in shares}
+            total = [f"{right / answerable:.0%}", f"{first / right:.0%}" if right else "—"]
+            cells.append([row.golden, row.arm.name, *(each.get(name, "—") for name in DIMENSIONS), *total])
+    if cells:
+        print("\nPrompts that got the right memory, by kind; near-misses and unrelated prompts that got anything")
+        show.table(["set", "strategy, threshold", *DIMENSIONS, "right", "right one first"], cells, text_columns=2)

@@ -129,10 +129,10 @@ def search_command(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Search the memories, by the same index as the hook.
+    """Search the memories by words and meaning. If no memory stands out from chance, none is shown, and that is said.
 
     Example: ringtrue memory search "how do we sign tokens"
-    Example: ringtrue memory search "refund twice" --strategy hybrid --explain
+    Example: ringtrue memory search "refund twice" --explain
     """
     from ringtrue.memory.engine import search_memories
 
@@ -144,11 +144,11 @@ def search_command(
     hits = [{"rank": hit.rank, "score": hit.score, **brief(hit.memory, folder)} for hit in answer.hits]
     if reasons is not None:
         hits = [{**hit, **reasons["hits"][hit["id"]]} for hit in hits]
-    found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "root": folder, "hits": hits}
+    found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "note": answer.note, "root": folder, "hits": hits}
     show.end_if_json(json, found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
-    if not answer.hits:
-        show.note("nothing was found; use other words for the same thing, or --strategy hybrid")
-    else:
+    if answer.note or not answer.hits:
+        show.note(answer.note or "nothing was found; use other words for the same thing")
+    if answer.hits:
         rows = [_row(hit, folder) for hit in answer.hits]
         show.table(["category", "title", "tags", "changed", "path", "score"], rows, text_columns=5)
     if reasons is not None:

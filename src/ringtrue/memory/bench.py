@@ -13,20 +13,24 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.memory.engine import HYBRID, constitutional, documents_of, guaranteed
+from ringtrue.memory.engine import constitutional, documents_of, guaranteed
+from ringtrue.memory.hook.encoder import open_encoder
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.index import Index, MemoryHit
+from ringtrue.memory.hook.meaning import open_meaning
 from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.hook.null_level import null_level
 from ringtrue.memory.hook.respond import CANDIDATES, enriched
-from ringtrue.memory.hook.settings import Settings, read_settings
+from ringtrue.memory.hook.settings import HYBRID, Settings, read_settings
 from ringtrue.memory.hook.threshold import decide
 from ringtrue.memory.tasks import check_known
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
 
-SETS = ("memory-bench", "agent-280")
+SETS = ("memory-bench", "agent-280", "tidewater")
+DIMENSIONS = ("direct", "paraphrase", "oblique", "follow-up", "near-miss", "unrelated")
+"""Kinds of prompts that a set may tell apart, in the order they are shown."""
 NOW = 0.0
 """The time of every question: before any date, so that nothing is past its retention."""
 SHOWN = ("P@3", "SetP@3", "Silent", "FalseInject@3")
@@ -60,13 +64,28 @@ class BenchArm:
         return f"{self.strategy}, {self.threshold}"
 
 
+@dataclass(frozen=True)
+class BenchDimension:
+    """What the hook did on prompts of one kind."""
+
+    name: str
+    prompts: int
+    answerable: int
+    spoken: int
+    """Prompts that got anything."""
+    right: int
+    """Prompts that got a memory they should get."""
+    first: int
+    """Prompts that got such a memory in first place."""
+
+
 ARMS = (
     BenchArm("title_tags", "fixed"),
     BenchArm("fts5_bm25", "fixed"),
     BenchArm("fts5_bm25", "null"),
     BenchArm(HYBRID, "null"),
 )
-"""The older points and the older cut, BM25 with that cut, what is shipped, and the hybrid's order under the same level."""
+"""The older points and the older cut, BM25 with that cut, words alone, and what is shipped: words and meaning."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +100,13 @@ class BenchRow:
     """Questions that no memory answers."""
     shown: Mapping[str, tuple[str, ...]]
     """What the hook showed, by question."""
+    dimensions: tuple[BenchDimension, ...] = ()
 
 
 def bench(golden: GoldenSet, arms: Sequence[BenchArm] = ARMS) -> list[BenchRow]:
     """Return a row for each way of searching.
 
-    Raises InputError for a set without documents, and as the hybrid does where its packages or its model are missing.
+    Raises InputError for a set without documents, and as the hybrid does if its packages or its model are missing.
     """
     if not golden.documents:
         raise InputError(f"golden set '{golden.id}' has no documents; name one with memories, like memory-bench")
@@ -124,9 +144,10 @@ def questions_of(golden: GoldenSet, settings: Settings) -> dict[str, str]:
 def _row(golden: GoldenSet, arm: BenchArm, memories: Sequence[Memory], folder: Path) -> BenchRow:
     from ringtrue.measures import abstention, cold_queries, cold_start
 
-    settings = Settings(match_strategy="fts5_bm25" if arm.strategy == HYBRID else arm.strategy, threshold=arm.threshold)
+    settings = Settings(match_strategy=arm.strategy, threshold=arm.threshold)
     index = Index(memories, settings)
     level = null_level(index, settings)
+    meaning = open_meaning(str(folder.parent), index, settings, open_encoder()) if settings.meaning_decides else None
     search = _search(arm, golden, index, folder)
     always = constitutional(index.memories)
     shown: Answers = {}
@@ -134,8 +155,10 @@ def _row(golden: GoldenSet, arm: BenchArm, memories: Sequence[Memory], folder: P
     surfaced: Answers = {}
     prompts = {query.query_id: query.text for query in golden.queries}
     for query_id, text in questions_of(golden, settings).items():
-        hits = search(text, CANDIDATES) if arm.strategy == HYBRID else index.search(text, k=CANDIDATES, now=NOW)
-        decision = decide(index, hits, text, settings, level=level, prompt=prompts[query_id])
+        hits = index.search(text, k=CANDIDATES, now=NOW)
+        if meaning is not None:
+            hits = meaning.candidates(hits, (prompts[query_id], text), k=CANDIDATES, now=NOW)
+        decision = decide(index, hits, text, settings, level=level, prompt=prompts[query_id], meaning=meaning)
         shown[query_id] = [hit.memory.id for hit in decision.inject]
         answer = search(text, 10)
         found[query_id] = [hit.memory.id for hit in answer]
@@ -158,7 +181,30 @@ def _row(golden: GoldenSet, arm: BenchArm, memories: Sequence[Memory], folder: P
     index.close()
     defined = {name: value for name, value in measures.items() if value == value}
     frozen = {query_id: tuple(ids) for query_id, ids in shown.items()}
-    return BenchRow(golden.id, arm, defined, len(golden.queries), len(negative), frozen)
+    return BenchRow(golden.id, arm, defined, len(golden.queries), len(negative), frozen, _dimensions(golden, frozen))
+
+
+def _dimensions(golden: GoldenSet, shown: Mapping[str, Sequence[str]]) -> tuple[BenchDimension, ...]:
+    """Return what was shown to each kind of prompt; empty if the set does not tell these kinds apart."""
+    relevant: dict[str, set[str]] = {query.query_id: set() for query in golden.queries}
+    for judgment in golden.judgments:
+        if judgment.grade >= golden.relevance_threshold:
+            relevant[judgment.query_id].add(judgment.doc_id)
+    kinds = {query.query_id: query.metadata.get("dimension") for query in golden.queries}
+    if not set(kinds.values()) <= set(DIMENSIONS):
+        return ()
+    return tuple(
+        BenchDimension(
+            name=name,
+            prompts=len(ids := [query_id for query_id, kind in kinds.items() if kind == name]),
+            answerable=sum(bool(relevant[one]) for one in ids),
+            spoken=sum(bool(shown[one]) for one in ids),
+            right=sum(not relevant[one].isdisjoint(shown[one]) for one in ids),
+            first=sum(not relevant[one].isdisjoint(shown[one][:1]) for one in ids),
+        )
+        for name in DIMENSIONS
+        if name in kinds.values()
+    )
 
 
 def _search(arm: BenchArm, golden: GoldenSet, index: Index, folder: Path) -> Search:

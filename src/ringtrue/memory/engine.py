@@ -9,21 +9,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringtrue.errors import InputError, check_choice
+from ringtrue.errors import InputError, MissingInput, check_choice
 from ringtrue.memory.hook.cache import COARSE, FINE, open_index
+from ringtrue.memory.hook.encoder import BertEncoder, open_encoder
 from ringtrue.memory.hook.evidence import ends_of
 from ringtrue.memory.hook.files import own_folder, scan
 from ringtrue.memory.hook.index import Index, MemoryHit, shown_until
+from ringtrue.memory.hook.meaning import Meaning, open_meaning
 from ringtrue.memory.hook.memory import Memory, MemoryFault, as_record
 from ringtrue.memory.hook.null_level import null_level
-from ringtrue.memory.hook.respond import find
-from ringtrue.memory.hook.settings import STRATEGIES, Settings, read_settings
+from ringtrue.memory.hook.respond import Question, find
+from ringtrue.memory.hook.settings import FTS5, HYBRID, STRATEGIES, Settings, read_settings
 from ringtrue.memory.hook.threshold import HookDecision, evidence_of
-from ringtrue.memory.hook.words import called, spoken
+from ringtrue.memory.hook.words import called, spoken, without_command
 from ringtrue.records import Document
 
 if TYPE_CHECKING:
@@ -55,17 +58,22 @@ def documents_of(memories: Iterable[Memory]) -> list[Document]:
     ]
 
 
-HYBRID = "hybrid"
+NOTHING_ABOVE = "nothing is above the level of chance; ask in other words, or accept that no memory answers this"
+VECTOR_SECONDS = 10.0
+"""How long a search on demand may make vectors that are missing; the next one goes on."""
+ASKED, OF_BEST = 1.28, 0.3
+"""Evidence that a search on demand needs: the 90th percentile of chance, and this share of the best hit's evidence."""
 FOLDER = "collection"
 """The folder of the hybrid's documents and vectors, under ``<root>/.ringtrue/``."""
 
 
 @dataclass(frozen=True)
 class MemoryAnswer:
-    """What a search found, and the strategy that found it."""
+    """What a search found, the strategy that found it, and what to know about it."""
 
     strategy: str
     hits: tuple[MemoryHit, ...]
+    note: str = ""
 
 
 def search_memories(
@@ -102,6 +110,8 @@ class Engine:
 
     def __init__(self, root: str, settings: Settings, strategy: str | None = None) -> None:
         self.root, self.settings, self.strategy = root, settings, strategy or settings.match_strategy
+        self.named = strategy is not None
+        """Whether somebody asked for the strategy; if not, words answer in place of a model that is not installed."""
         check_choice(self.strategy, STRATEGIES, f"there is no strategy '{self.strategy}'")
         self._lock, self._hybrid_lock = threading.Lock(), threading.Lock()
         self._snapshot: Snapshot | None = None
@@ -160,21 +170,50 @@ class Snapshot:
         ``session`` is what was said before (texts) or is in use (ids of memories) and counts for the hybrid; ``files`` is the
         paths used last and counts if ``related_files_boost`` is on. Raises InputError if the hybrid's model cannot be used.
         """
-        strategy = self._engine.strategy
+        text, strategy = without_command(text), self._engine.strategy
         if strategy != HYBRID:
-            try:
-                with self._lock:
-                    hits = self._index.on_demand(text, k=k, now=now, strategy=strategy, session=files)
-            except MemoryFault as fault:
-                raise InputError(str(fault)) from fault
-            return MemoryAnswer(strategy, tuple(hits))
+            return self._by_words(text, strategy, k=k, now=now, files=files)
         memories = {memory.id: memory for memory in self.memories(now)}
         if not memories:
             return MemoryAnswer(HYBRID, ())
-        found = self._engine.hybrid(self, list(memories.values())).search(text, k=k, session=session)
+        try:
+            found = self._engine.hybrid(self, list(memories.values())).search(text, k=k, session=session)
+        except MissingInput as missing:
+            if self._engine.named:
+                raise
+            by_words = self._by_words(text, FTS5, k=k, now=now, files=files)
+            return replace(by_words, note=f"only words were compared: {missing}")
         known = [hit for hit in found if hit.doc_id in memories]
-        ranked = (MemoryHit(memories[hit.doc_id], hit.score, rank, hit.stages) for rank, hit in enumerate(known, 1))
-        return MemoryAnswer(HYBRID, tuple(ranked))
+        hits = [MemoryHit(memories[hit.doc_id], hit.score, rank, hit.stages) for rank, hit in enumerate(known, 1)]
+        return self._above_level(text, hits)
+
+    def _by_words(self, text: str, strategy: str, *, k: int, now: float, files: Sequence[str]) -> MemoryAnswer:
+        try:
+            with self._lock:
+                hits = self._index.on_demand(text, k=k, now=now, strategy=strategy, session=files)
+        except MemoryFault as fault:
+            raise InputError(str(fault)) from fault
+        return MemoryAnswer(strategy, tuple(hits))
+
+    def _above_level(self, text: str, hits: Sequence[MemoryHit]) -> MemoryAnswer:
+        """Return the hits that mean more than chance does, share enough words, or are called; all if vectors are missing."""
+        root, settings = self._engine.root, self._engine.settings
+        with self._lock:
+            meaning = meaning_of(root, self._index, settings, seconds=VECTOR_SECONDS)
+            if meaning is None:
+                return MemoryAnswer(HYBRID, tuple(hits))
+            level = null_level(self._index, settings, root=root)
+            memories, said = [hit.memory for hit in hits], spoken(text)
+            words = evidence_of(text, memories, level, settings)
+            meant = meaning.evidence(text, memories, words)
+        floor = max(ASKED, OF_BEST * max(meant, default=0.0))
+        kept = [
+            hit
+            for hit, shared, value in zip(hits, words, meant, strict=True)
+            if value > floor or shared > level.value or called(hit.memory, said)
+        ]
+        ranked = (MemoryHit(hit.memory, hit.score, rank, hit.stages) for rank, hit in enumerate(kept, 1))
+        return MemoryAnswer(HYBRID, tuple(ranked), "" if kept or not hits else NOTHING_ABOVE)
 
     def memories(self, now: float) -> list[Memory]:
         """Return what may be shown, in the order of the ids: active and inside its retention."""
@@ -237,13 +276,31 @@ def guaranteed(found: Sequence[MemoryHit], always: Sequence[Memory], *, k: int) 
 
 
 def make_ready(root: str) -> None:
-    """Make the index of a folder and the level that chance reaches in it; what cannot be made is left to the hook."""
+    """Make the index of a folder, its vectors, and the level that chance reaches; what cannot be made is left to the hook."""
     settings, _ = read_settings(root)
     if settings.enabled:
         try:
-            null_level(open_index(root, settings), settings, root=root)
+            index = open_index(root, settings)
+            null_level(index, settings, root=root)
+            meaning_of(root, index, settings)
         except (MemoryFault, OSError):  # the command itself is done, and doctor says what is wrong
             return
+
+
+@lru_cache(maxsize=1)
+def loaded_encoder() -> BertEncoder:
+    """Return the hook's encoder, loaded once per process; raises ImportError or OSError as ``open_encoder`` does."""
+    return open_encoder()
+
+
+def meaning_of(root: str, index: Index, settings: Settings, *, seconds: float | None = None) -> Meaning | None:
+    """Return the meaning of a store, making its vectors; None without weights or memories, or if it is switched off."""
+    if not settings.meaning_decides:
+        return None
+    try:
+        return open_meaning(root, index, settings, loaded_encoder(), seconds=seconds)
+    except (ImportError, OSError, MemoryFault):
+        return None
 
 
 @dataclass(frozen=True)
@@ -259,10 +316,13 @@ class HookView:
 
 def hook_view(root: str, text: str, memories: Sequence[Memory], settings: Settings, *, now: float) -> HookView:
     """Return how the hook sees a text and these memories; nothing is written but the caches."""
-    level = null_level(open_index(root, settings), settings, root=root)
-    decision = find(root, text, settings, now=now)
+    index = open_index(root, settings)
+    level, meaning = null_level(index, settings, root=root), meaning_of(root, index, settings)
+    decision = find(root, Question(text, now=now), settings)
     words = dict.fromkeys(word for part in ends_of(text, settings.query_max_tokens) for word in part)
-    evidence = {memory.id: evidence_of(text, memory, level, settings) for memory in memories}
+    if decision.words_because:
+        meaning = None
+    evidence = evidence_of(text, memories, level, settings, meaning)
     said = spoken(text)
     phrases = {memory.id: phrase for memory in memories if (phrase := called(memory, said))}
-    return HookView(tuple(words), decision, evidence, phrases)
+    return HookView(tuple(words), decision, {one.id: value for one, value in zip(memories, evidence, strict=True)}, phrases)

@@ -171,11 +171,15 @@ def build(root: str = "", session: str = "") -> StrictServer:
     from ringtrue.config import environment_without_tokens
     from ringtrue.memory.hook.files import usual_root
     from ringtrue.memory.server import build_server
+    from ringtrue.memory.warm_hook import WarmHook
 
     environ = environment_without_tokens()
     # One process of a host serves one conversation, so a call that names none belongs to it.
     own = session or environ.get("CLAUDE_CODE_SESSION_ID") or f"stdio-{os.getpid()}"
-    return build_server(root or usual_root(str(Path.cwd()), environ), session_id=own)
+    folder = root or usual_root(str(Path.cwd()), environ)
+    server = build_server(folder, session_id=own)
+    WarmHook(folder).start()
+    return server
 
 
 if __name__ == "__main__":

@@ -127,17 +127,16 @@ class ToolContext:
     def __init__(self, root: str, *, session_id: str = "", clock: Callable[[], float] = time.time) -> None:
         self.root, self.clock, self._own_session = str(Path(root).absolute()), clock, session_id
         self.sessions = Sessions()
-        self._engines: dict[str, Engine] = {}
+        self._engines: dict[str | None, Engine] = {}
         self._lock = threading.Lock()
 
     def engine(self, strategy: str | None) -> Engine:
         """Return the engine of a strategy, else that of the settings, under the settings as they are now."""
         settings = read_settings(self.root)[0]
-        chosen = strategy or settings.match_strategy
         with self._lock:
-            engine = self._engines.get(chosen)
+            engine = self._engines.get(strategy)
             if engine is None or engine.settings != settings:
-                engine = self._engines[chosen] = Engine(self.root, settings, chosen)
+                engine = self._engines[strategy] = Engine(self.root, settings, strategy)
             return engine
 
     def session(self, session_id: str, fresh: bool) -> Session | None:
@@ -219,6 +218,7 @@ class SearchAnswer(TypedDict):
     """The hits of a search; a score is null for a constitutional memory that the query alone would not have found."""
 
     notice: str
+    note: str
     strategy: str
     intent: str
     results: list[FoundMemory]
@@ -239,6 +239,7 @@ class ContextAnswer(TypedDict):
     """A text within its budget, and the memories in it."""
 
     notice: str
+    note: str
     mode: str
     pressure: float | None
     intent: str

@@ -33,7 +33,7 @@ from ringtrue.memory.context import (
     visible,
 )
 from ringtrue.memory.doctor import check_up
-from ringtrue.memory.engine import Snapshot, constitutional, guaranteed, too_many_constitutional
+from ringtrue.memory.engine import MemoryAnswer, Snapshot, constitutional, guaranteed, too_many_constitutional
 from ringtrue.memory.health import TIMELY, project_figures
 from ringtrue.memory.hook.files import find, load
 from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside, lines_of
@@ -89,7 +89,8 @@ class MemoryTools:
         began, now = time.perf_counter(), self.context.clock()
         engine, session = self.context.engine(strategy), self.context.session(session_id, resend)
         most = engine.settings.search.max_results if k is None else k
-        hits, found = self._find(engine.snapshot(), query, most, now, session, files)
+        hits, answered = self._find(engine.snapshot(), query, most, now, session, files)
+        found = {hit.memory.id for hit in answered.hits}
         results, saved = [], 0
         for hit in hits:
             text = summary(hit.memory) if summaries else None
@@ -104,9 +105,9 @@ class MemoryTools:
         if session is not None:
             session.spare(saved)
             session.use(query)
-        how = {"strategy": engine.strategy, "intent": intent_of(query)}
+        how = {"strategy": answered.strategy, "intent": intent_of(query)}
         self._note_search("memory_search", query, how, hits, session, now, began)
-        return answer({"notice": NOTICE, **how, "results": results, "tokens_saved": saved})
+        return answer({"notice": NOTICE, "note": answered.note, **how, "results": results, "tokens_saved": saved})
 
     def memory_context(
         self,
@@ -132,7 +133,8 @@ class MemoryTools:
         chosen = MODES[name]
         engine, session = self.context.engine(strategy), self.context.session(session_id, resend)
         view = engine.snapshot()
-        hits, found = self._find(view, prompt, chosen.k, now, session, files)
+        hits, answered = self._find(view, prompt, chosen.k, now, session, files)
+        found = {hit.memory.id for hit in answered.hits}
         also = linked(hits, view.memories(now)) if chosen.linked else []
         made = build_context(self.context.root, hits, found=found, also=also, budget=budget or chosen.budget, session=session)
         if session is not None:
@@ -141,11 +143,11 @@ class MemoryTools:
             {**brief_of(one.memory), "tier": one.memory.tier, **{name: getattr(one, name) for name in _OF_SHOWN}}
             for one in made.shown
         ]
-        how = {"strategy": engine.strategy, "intent": intent_of(prompt)}
+        how = {"strategy": answered.strategy, "intent": intent_of(prompt)}
         self._note_search("memory_context", prompt, how, hits, session, now, began)
         costs = {"budget": made.budget, "tokens": made.tokens, "tokens_saved": made.saved, "left_out": made.left_out}
         chose = {"mode": name, "pressure": pressure, **how}
-        return answer({"notice": NOTICE, **chose, **costs, "memories": memories, "text": made.text})
+        return answer({"notice": NOTICE, "note": answered.note, **chose, **costs, "memories": memories, "text": made.text})
 
     def memory_match_triggers(
         self, prompt: Text, k: Places = None, session_id: SessionId = ""
@@ -189,11 +191,11 @@ class MemoryTools:
 
     def _find(
         self, view: Snapshot, text: str, k: int, now: float, session: Session | None, files: Sequence[str]
-    ) -> tuple[list[MemoryHit], set[str]]:
-        """Return at most ``k`` hits, the constitutional among them, and the ids that the search itself returned."""
+    ) -> tuple[list[MemoryHit], MemoryAnswer]:
+        """Return at most ``k`` hits, the constitutional among them, and what the search itself returned."""
         found = view.search(text, k=k, now=now, session=session.used() if session is not None else (), files=files)
         always = constitutional(view.memories(now))
-        return guaranteed(found.hits, always, k=k), {hit.memory.id for hit in found.hits}
+        return guaranteed(found.hits, always, k=k), found
 
     def _note_search(
         self, tool: str, query: str, how: dict[str, str], hits: Sequence[MemoryHit], session: Session | None,

@@ -40,7 +40,7 @@ def test_e_6_ranks_and_scores_are_those_of_the_index_of_the_hook(tmp_path: Path,
 
 def test_a_change_of_the_files_is_seen_by_the_next_search(tmp_path: Path) -> None:
     store(tmp_path, 60)
-    engine = Engine(str(tmp_path), Settings())
+    engine = Engine(str(tmp_path), Settings(), "fts5_bm25")
     assert "quokka" not in ids(engine.search("quokka burrow", k=3, now=NOW).hits)
     write(str(tmp_path), memory("quokka", "Quokka burrow", "quokka"))
     assert ids(engine.search("quokka burrow", k=3, now=NOW).hits) == ["quokka"]

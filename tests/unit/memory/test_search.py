@@ -43,9 +43,13 @@ def test_trap_25_the_only_memory_is_found_though_its_score_is_next_to_nothing(tm
 def test_weak_hits_are_left_out_where_there_are_better_ones(tmp_path) -> None:
     store(tmp_path, 60)
     root = str(tmp_path)
-    everything = search_memories(root, "cache token", now=NOW, k=60, settings=Settings(search=OnDemand(min_score_abs=0.0)))
+
+    def words(least: float) -> Settings:
+        return Settings(match_strategy="fts5_bm25", search=OnDemand(min_score_abs=least))
+
+    everything = search_memories(root, "cache token", now=NOW, k=60, settings=words(0.0))
     middle = everything.hits[len(everything.hits) // 2].score
-    cut = search_memories(root, "cache token", now=NOW, k=60, settings=Settings(search=OnDemand(min_score_abs=middle)))
+    cut = search_memories(root, "cache token", now=NOW, k=60, settings=words(middle))
     assert 0 < len(cut.hits) < len(everything.hits)
     assert min(hit.score for hit in cut.hits) >= middle
 
@@ -120,5 +124,5 @@ def test_how_the_hook_sees_a_text_names_its_words_the_evidence_and_the_phrase(tm
     view = hook_view(root, "OOM command not allowed in redis", [full, other], Settings(), now=NOW)
     assert view.words == ("oom", "command", "allowed", "redis")
     assert [hit.memory.id for hit in view.decision.inject] == ["redis"]
-    assert view.evidence["redis"] == view.decision.evidence[0] > view.evidence["jwt"] == 0.0
+    assert view.evidence["redis"] == view.decision.evidence[0] > view.decision.level > view.evidence["jwt"]
     assert view.phrases == {"redis": "oom command not allowed"}

@@ -181,7 +181,7 @@ def test_a_7_search_ranks_as_the_engine_and_adds_the_constitutional_without_a_sc
     assert [one["id"] for one in found["results"]] == [*(hit.memory.id for hit in expected), "law"]
     assert [one["score"] for one in found["results"]] == [*(hit.score for hit in expected), None]
     assert [one["rank"] for one in found["results"]] == [1, 2]
-    assert (found["strategy"], found["intent"]) == ("fts5_bm25", "understand")
+    assert (found["strategy"], found["intent"]) == ("hybrid", "understand")
     assert "not instructions" in found["notice"]
 
 

@@ -10,6 +10,8 @@ only share words with it.
 from __future__ import annotations
 
 from .memory import PRIORITY, MemoryFault
+from .settings import FTS5
+from .vectors import text_key
 from .words import expression, joined, phrases_of, query_words, spoken, words_in
 
 TYPE_CHECKING = False
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     Row = tuple[float, int, str, int]
     """Score, priority of the category, id, and the memory's place in the index, from 1."""
 
-FTS5, TITLE_TAGS = "fts5_bm25", "title_tags"
+TITLE_TAGS = "title_tags"
 RELATED_GAIN = 2.0
 """What a memory about a file that was just used gains, if that is switched on."""
 RELATED_LAST = 5
@@ -36,7 +38,7 @@ SPARE = 8
 """Rows fetched beyond ``k``: a file may have gone since the index was made."""
 _ENTRY = """
     CREATE TABLE entry(
-        place INTEGER PRIMARY KEY, id TEXT UNIQUE, priority INTEGER, until REAL, active INTEGER, name BLOB UNIQUE
+        place INTEGER PRIMARY KEY, id TEXT UNIQUE, priority INTEGER, until REAL, active INTEGER, name BLOB UNIQUE, text TEXT
     )
 """
 _PHRASE = "CREATE TABLE phrase(first TEXT, words TEXT, place INTEGER, PRIMARY KEY (first, words, place)) WITHOUT ROWID"
@@ -115,7 +117,7 @@ class Index:
         else that of the settings; trigger phrases are looked up in ``said``, the ``spoken`` words of the text unless given.
         Raises MemoryFault for a strategy that needs more than the standard library.
         """
-        chosen = strategy or self.settings.match_strategy
+        chosen = strategy or self.settings.word_strategy
         if chosen == FTS5 and self._db is None:
             chosen = TITLE_TAGS
         if chosen not in (FTS5, TITLE_TAGS):
@@ -131,7 +133,7 @@ class Index:
             rows = sorted((self._raised(row, session[-RELATED_LAST:]) for row in rows), key=_best_first)
         found: list[MemoryHit] = []
         for score, _, _, place in _called_first(rows, calling):
-            memory = self._memory(place)
+            memory = self.memory(place)
             if memory is not None:
                 found.append(MemoryHit(memory, score, len(found) + 1))
                 if len(found) == k:
@@ -177,11 +179,27 @@ class Index:
         return now <= shown_until(self._memories[place - 1], self.settings)
 
     def _raised(self, row: Row, session: Sequence[str]) -> Row:
-        memory = self._memory(row[3])
+        memory = self.memory(row[3])
         return (row[0] + (RELATED_GAIN if memory is not None and about(memory, session) else 0.0), *row[1:])
 
-    def _memory(self, place: int) -> Memory | None:
+    def memory(self, place: int) -> Memory | None:
+        """Return the memory at a place; None if its file has gone since the index was made."""
         return self._memories[place - 1]
+
+    def entries(self) -> list[tuple[int, str, str]]:
+        """Return the place, the id and the text key of each active memory; nothing without SQLite."""
+        if self._db is None:
+            return []
+        return self._db.execute("SELECT place, id, text FROM entry WHERE active ORDER BY place").fetchall()
+
+    def shown(self, places: Sequence[int], now: float) -> list[Memory]:
+        """Return the memories at these places, without those past their retention."""
+        if self._db is None:
+            return []
+        chosen = ",".join("?" * len(places))
+        rows = self._db.execute(f"SELECT place FROM entry WHERE until >= ? AND place IN ({chosen})", (now, *places)).fetchall()
+        current = {place for (place,) in rows}
+        return [found for place in places if place in current and (found := self.memory(place)) is not None]
 
 
 def _called_first(rows: list[Row], calling: list[Row]) -> list[Row]:
@@ -227,8 +245,9 @@ def add_memory(db: sqlite3.Connection, memory: Memory, settings: Settings, place
     """Add the rows of a memory: its text, what orders and filters it, and the phrases that call it."""
     id_ = memory.id.encode("utf-8", "backslashreplace").decode()
     active = memory.status == "active"
-    row = place, id_, PRIORITY[memory.category], shown_until(memory, settings), active, name
-    db.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", row)
+    key = text_key(memory, settings.body_max_chars)
+    row = place, id_, PRIORITY[memory.category], shown_until(memory, settings), active, name, key
+    db.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     if not active:
         return
     fields = memory.title, " ".join((*memory.tags, *memory.trigger_phrases)), memory.body[: settings.body_max_chars]

@@ -186,6 +186,16 @@ class EvidenceTable:
 
     def best(self, words: Sequence[str]) -> float:
         """Return the best evidence of a text in the sample: the highest that ``evidence`` gives for any memory."""
+        shared, total = self._shared(words)
+        return max(shared.values(), default=0.0) ** 2 / total
+
+    def evidences(self, words: Sequence[str]) -> dict[int, float]:
+        """Return what ``evidence`` gives for each memory of the sample that shares a word, by its place in the sample."""
+        shared, total = self._shared(words)
+        return {place: value * value / total for place, value in shared.items()}
+
+    def _shared(self, words: Sequence[str]) -> tuple[dict[int, float], float]:
+        """Return the weight of the words that each memory shares, and the weight of all."""
         total = UNSAID
         shared: dict[int, float] = {}
         for word in words:
@@ -196,7 +206,7 @@ class EvidenceTable:
             else:
                 for place, value in places.items():
                     shared[place] = shared.get(place, 0.0) + value
-        return max(shared.values(), default=0.0) ** 2 / total
+        return shared, total
 
     def _look_up(self, word: str) -> tuple[float, dict[int, float]]:
         """Return the weight of a word, and what it adds to each memory that has it."""

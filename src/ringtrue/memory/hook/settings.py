@@ -21,7 +21,8 @@ SYSTEM = ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin"
 """Folders that hold no notes; a configuration that came with somebody's project may name them."""
 USERS = ("/var/folders/", "/var/tmp/", "/var/home/", "/usr/home/", "/run/user/", "/run/media/")
 """Folders of users inside those of the system."""
-STRATEGIES = ("fts5_bm25", "title_tags", "hybrid")
+FTS5, HYBRID = "fts5_bm25", "hybrid"
+STRATEGIES = (FTS5, "title_tags", HYBRID)
 THRESHOLDS = ("null", "fixed")
 COLUMNS = ("title", "tags", "body")
 
@@ -81,8 +82,8 @@ class Settings(_Group):
     """
 
     enabled: bool = True
-    match_strategy: str = "fts5_bm25"
-    """One of STRATEGIES."""
+    match_strategy: str = HYBRID
+    """One of STRATEGIES; 'hybrid' is words and meaning together."""
     threshold: str = "null"
     """'null': what chance reaches in this very store; 'fixed': the scores of ``auto_inject``."""
     hint: bool = False
@@ -100,6 +101,16 @@ class Settings(_Group):
     """Whether a memory about a file that was just used gains 2.0."""
     roots: tuple[str, ...] = ()
     """Further folders, absolute, whose notes and memories are read and never written."""
+
+    @property
+    def word_strategy(self) -> str:
+        """How words are searched."""
+        return FTS5 if self.match_strategy == HYBRID else self.match_strategy
+
+    @property
+    def meaning_decides(self) -> bool:
+        """Whether a hook compares meaning as well as words."""
+        return self.match_strategy == HYBRID and self.threshold == "null"
 
 
 def read_settings(root: str) -> tuple[Settings, list[str]]:

@@ -30,6 +30,7 @@ PREFIX_FROM = 3
 """Letters from which a word also stands for what begins with it: ``auth``, ``env`` and ``doc``, but not ``id`` or ``ci``."""
 _WORD = re.compile(r"[^\W_]+(?:[_.\-]+[^\W_]+|['’](?:[st]|re|ve|ll|d|m)\b)*")
 _PART = re.compile(r"[^\W_]+")
+_COMMAND = re.compile(r"^\s*/[\w.-]+(?::[\w.-]+)*(?:\s+|$)")
 _JOINTS = "_.-"
 _LONGEST = 500
 LONGEST = 20_000
@@ -70,6 +71,15 @@ def query_words(text: str, limit: int) -> list[str]:
     """
     words = words_in(cut(text))
     return words if len(words) <= limit else _most_telling(words, limit)
+
+
+def without_command(text: str) -> str:
+    """Return a prompt without the slash command it begins with, whose name says nothing about the topic; paths stay.
+
+    >>> without_command("/memory:search token rotation"), without_command("/etc/hosts is wrong")
+    ('token rotation', '/etc/hosts is wrong')
+    """
+    return _COMMAND.sub("", text, count=1)
 
 
 def words_in(text: str) -> list[str]:

@@ -149,7 +149,7 @@ def test_body_matches_give_three_points_at_most() -> None:
 
 def test_a_strategy_that_is_not_here_is_told() -> None:
     with pytest.raises(MemoryFault, match="'hybrid' is not one of this index"):
-        ids([memory("a", "ledger")], "ledger", Settings(match_strategy="hybrid"))
+        Index([memory("a", "ledger")], Settings()).search("ledger", k=5, now=NOW, strategy="hybrid")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "the and of", "a", '"', "* ( )", "NOT", "\ud800", "\x00"])

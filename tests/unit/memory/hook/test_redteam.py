@@ -260,7 +260,7 @@ def test_a_8_a_cache_that_somebody_made_names_no_file_outside(home: Path) -> Non
     open_index(str(here.root), Settings()).close()
     path = here.root / ".ringtrue" / CACHE
     with sqlite3.connect(path) as db:
-        db.execute("INSERT INTO entry VALUES (9999, 'secret', 0, 1e18, 1, ?)", (os.fsencode(secret),))
+        db.execute("INSERT INTO entry VALUES (9999, 'secret', 0, 1e18, 1, ?, '')", (os.fsencode(secret),))
         db.execute("INSERT INTO memory(rowid, title, tags, body) VALUES (9999, 'quokka tunnel', '', '')")
     db.close()
     found = open_index(str(here.root), Settings()).search("quokka tunnel", k=5, now=0.0)

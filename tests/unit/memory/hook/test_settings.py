@@ -18,7 +18,7 @@ def test_the_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
     settings, faults = read_settings(str(tmp_path))
     assert (settings, faults) == (Settings(), [])
     assert settings.enabled
-    assert (settings.match_strategy, settings.threshold, settings.hint) == ("fts5_bm25", "null", False)
+    assert (settings.match_strategy, settings.threshold, settings.hint) == ("hybrid", "null", False)
     assert (settings.column_weights, settings.body_max_chars, settings.query_max_tokens) == ((5.0, 3.0, 1.0), 2000, 15)
     assert settings.auto_inject == AutoInject(min_score_abs=0.5, relative_cutoff=0.6, max_results=3)
     assert settings.search == OnDemand(min_score_abs=0.1, max_results=10, query_max_tokens=20)
