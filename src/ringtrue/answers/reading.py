@@ -36,6 +36,8 @@ class RecordReader:
         return made
 
     def _read(self, kind: Any, value: Any, place: str) -> Any:
+        if kind in _NAMES:
+            return self._scalar(kind, value, place)
         origin = get_origin(kind)
         if kind is Any or kind is object:
             return value
@@ -46,23 +48,25 @@ class RecordReader:
         if origin is Literal:
             return self._scalar(type(get_args(kind)[0]), value, place)
         if origin is tuple:
-            items = self._expected(list, list(value) if isinstance(value, tuple) else value, place)
-            return tuple(self._read(get_args(kind)[0], item, f"{place}[{at}]") for at, item in enumerate(items))
+            items, inner = self._expected(list, list(value) if isinstance(value, tuple) else value, place), get_args(kind)[0]
+            if {*map(type, items)} <= {inner}:  # most are ids or scores
+                return tuple(items)
+            return tuple(self._read(inner, item, f"{place}[{at}]") for at, item in enumerate(items))
         if origin is not None and issubclass(origin, Mapping):
             items = self._expected(dict, value, place).items()
             return {str(name): self._read(get_args(kind)[1], item, _inside(place, name)) for name, item in items}
-        return self._scalar(kind, value, place)
+        raise TypeError(f"{place}: {kind} cannot be read from JSON")  # a mistake of whoever declared it
 
     def _record(self, kind: Any, value: Any, place: str) -> Any:
         given, hints, values = self._expected(dict, value, place), _hints(kind), {}
         for name in given.keys() - hints.keys() if self.exact else ():
             raise self.wrong(_inside(place, name), f"is not known (did you mean {nearest(name, hints)}?)", "one of its fields")
         for field in fields(kind):
-            inside = _inside(place, field.name)
-            if field.name in given:
-                values[field.name] = self._read(hints[field.name], given[field.name], inside)
-            elif field.default is MISSING and field.default_factory is MISSING:
-                raise self.wrong(inside, "is missing", _NAMES.get(hints[field.name], "a value"))
+            found = given.get(field.name, MISSING)
+            if found is MISSING and field.default is MISSING and field.default_factory is MISSING:
+                raise self.wrong(_inside(place, field.name), "is missing", _NAMES.get(hints[field.name], "a value"))
+            if found is not MISSING and found is not field.default:
+                values[field.name] = self._read(hints[field.name], found, _inside(place, field.name))
         return kind(**values)
 
     def _either(self, kind: Any, value: Any, place: str) -> Any:
@@ -77,8 +81,6 @@ class RecordReader:
         return self._read(options[-1], value, place)
 
     def _scalar(self, kind: Any, value: Any, place: str) -> Any:
-        if kind not in _NAMES:  # a declaration that this file cannot read is a mistake here
-            raise TypeError(f"{place}: {kind} cannot be read from JSON")
         if kind is float and value is None and self.exact:
             return math.nan
         if kind in (int, float) and isinstance(value, bool):

@@ -267,9 +267,11 @@ def stages_of(seen: Seen | None) -> tuple[tuple[StageLogged, ...], dict[str, flo
     return tuple(figures), dict(latency)
 
 
-def weight(values: Iterable[Any]) -> int:
+def weight(query: str, ids: Sequence[str], channels: Mapping[str, Sequence[str]], further: Iterable[Any]) -> int:
     """Return about how many bytes an event with these values occupies while it waits, rather more than less."""
-    return _ROW + sum(map(_data, values))
+    # Every search comes by here: an id is a text, a place and a score, and a channel adds a place for each.
+    answer = sum(map(getsizeof, ids)) + 40 * len(ids) + sum(120 + 8 * len(listed) for listed in channels.values())
+    return _ROW + getsizeof(query) + answer + sum(map(_data, further))
 
 
 def _data(value: Any, depth: int = 0) -> int:

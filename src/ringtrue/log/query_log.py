@@ -180,10 +180,9 @@ class QueryLog(Writer):
             row = replace(row, project=self.project)
         try:
             if isinstance(row, FeedbackEvent):
-                return self._put(row, weight([row.metadata]))
-            figures = (row.scores, row.stages, row.stage_latency_ms, row.fusion_weights)
-            answer = (tuple(row.result_ids), dict(row.channel_contributions))
-            return self._put(row, weight([row.query, *answer, row.flags, *figures]))
+                return self._put(row, weight("", (), {}, [row.metadata]))
+            further = (row.stages, row.flags, row.stage_latency_ms, row.fusion_weights)
+            return self._put(row, weight(row.query, row.result_ids, row.channel_contributions, further))
         except Exception as problem:  # a field holds what it cannot
             self._reject("not storable", problem, name=str(name))
             return False
@@ -338,7 +337,8 @@ class LoggedSearch:
                 said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
                 self._fields = {**self._fields, "degraded": True, "fallback": said}
                 self._answered = NOTHING
-            log._put(self, weight([self._text, *self._answered, *self._fields.values()]))
+            ids, _, channels = self._answered
+            log._put(self, weight(self._text, ids, channels, self._fields.values()))
         except Exception as trouble:
             log._reject("not storable", trouble, name=self._tool)
 
@@ -420,7 +420,7 @@ def _as_text(asked: object) -> str:
 
 
 def _checked(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name in fields:
+    for name in fields.keys() - _FIELDS:
         check_choice(name, sorted(_FIELDS), f"a logged query has no field '{name}'")
     if "traffic" in fields:
         kind_of(fields["traffic"])

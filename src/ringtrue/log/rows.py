@@ -88,12 +88,12 @@ def row_of(data: Mapping[str, Any], place: Place = _PLACE) -> Row:
     def wrong(field: str, said: str, wanted: str) -> InputError:
         return place.at(field).error(f"it {said}", f"write {wanted}")
 
-    row = RecordReader(wrong).read(_RECORDS[kind], given)
+    at = given.get("created_at")
     try:
-        at = timestamp(row.created_at)
+        given |= {"created_at": timestamp(at)} if isinstance(at, str) else {}
     except (InputError, OverflowError, ValueError):  # the last day of the calendar in another zone is none in UTC
-        raise wrong("created_at", f"is {shown(row.created_at)}", "a time like 2026-03-01T12:00:00Z") from None
-    return storable(replace(row, created_at=at), place)
+        raise wrong("created_at", f"is {shown(at)}", "a time like 2026-03-01T12:00:00Z") from None
+    return storable(RecordReader(wrong).read(_RECORDS[kind], given), place)
 
 
 def storable(row: Row, place: Place = _PLACE) -> Row:

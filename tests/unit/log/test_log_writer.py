@@ -143,7 +143,7 @@ def test_memory_of_the_queue_is_not_underestimated() -> None:
     log._queue.start = lambda: None  # type: ignore[method-assign]  # nothing is written, so that all of it counts
     assert all(map(log.record, held))
     assert used <= log.queued_bytes <= 2.5 * used
-    assert weight(["x", ("a",) * 10, {}]) < weight(["x" * 1000, ("a",) * 10, {"bm25": ("a",)}])
+    assert weight("x", ("a",) * 10, {}, ()) < weight("x" * 1000, ("a",) * 10, {"bm25": ("a",)}, ())
 
 
 @pytest.mark.parametrize(
