@@ -71,8 +71,12 @@ class Store(EventStore, LibraryStore, OperationsStore, UserDeletion):
         if file.exists() and not overwrite:
             raise InputError(f"{file}: exists already; choose another name, or overwrite it (--overwrite, overwrite=True)")
         try:
-            with new_file(file) as part, type(self).open(part) as target:
-                return target.copy_from(self)
+            with new_file(file) as part:
+                with type(self).open(part) as target:
+                    counts = target.copy_from(self)
+                if part.with_name(f"{part.name}-wal").exists():
+                    raise InputError(f"{file}: SQLite cannot bring its log into the backup; check the free space of the disk")
+                return counts
         except OSError as problem:
             raise InputError(f"{file}: the backup cannot be written: {problem.strerror}; choose another place") from problem
 

@@ -183,6 +183,17 @@ def test_a_backup_appears_whole_or_not_at_all(store: Store, tmp_path: Path, monk
     assert [path.name for path in tmp_path.glob(".good*")] == []
 
 
+def test_a_backup_whose_rows_are_still_in_the_log_of_sqlite_is_refused(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "close", lambda _: None)  # as if the last connection could not empty its log
+        with pytest.raises(InputError, match="check the free space"):
+            store.backup(tmp_path / "whole.sqlite")
+    assert not list(tmp_path.glob("*whole.sqlite*"))
+
+
 def test_a_backup_takes_the_place_of_nothing_unasked_and_never_of_the_store(store: Store, tmp_path: Path) -> None:
     fill(store)
     other = tmp_path / "notes.sqlite"
