@@ -342,7 +342,8 @@ def test_mistakes_end_with_2_and_their_cure(ringtrue, workflow, arguments, says)
 
 
 @pytest.mark.parametrize(
-    ("ref", "says"), [("no-such-branch", "fetch-depth: 0"), ("--upload-pack=touch x", "is not a commit"), ("", "is not a commit")]
+    ("ref", "says"),
+    [("no-such-branch", "fetch-depth: 0"), ("--upload-pack=touch x", "is not a commit"), ("", "is not a commit")],
 )
 def test_a_base_that_git_does_not_know(repository, ref, says) -> None:
     with pytest.raises(InputError, match=says), checkout(ref, say=print):
