@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -133,17 +134,17 @@ class HttpClient:
 
     def _failure(self, problem: Exception, who: str, timeout: float) -> RingtrueError | Exception:
         httpx = self._httpx
-        if isinstance(problem, TimeoutError | httpx.TimeoutException):
-            return TimedOut(f"{who} did not answer within {timeout:g} s; raise timeout=, or find out why it is slow")
-        if isinstance(problem, httpx.InvalidURL | httpx.UnsupportedProtocol):
-            return InputError(f"{who}: the url cannot be read; {_EXAMPLE}")
-        if isinstance(problem, httpx.LocalProtocolError):
-            return InputError(f"{who}: a header cannot be sent; check the address, the token and the other headers")
-        if isinstance(problem, httpx.DecodingError):
-            return BadAnswer(f"{who} sent a body that does not match its Content-Encoding; check any proxy in front of it")
-        if isinstance(problem, httpx.TransportError | OSError):
-            return Unreachable(f"{who} cannot be reached {_network_failure(problem)}")
-        return problem
+        slow = f"{who} did not answer within {timeout:g} s; raise timeout=, or find out why it is slow"
+        header = f"{who}: a header cannot be sent; check the address, the token and the other headers"
+        encoding = f"{who} sent a body that does not match its Content-Encoding; check any proxy in front of it"
+        known: tuple[tuple[Any, type[RingtrueError], str], ...] = (
+            ((TimeoutError, httpx.TimeoutException), TimedOut, slow),
+            ((httpx.InvalidURL, httpx.UnsupportedProtocol), InputError, f"{who}: the url cannot be read; {_EXAMPLE}"),
+            (httpx.LocalProtocolError, InputError, header),
+            (httpx.DecodingError, BadAnswer, encoding),
+            ((httpx.TransportError, OSError), Unreachable, f"{who} cannot be reached {_network_failure(problem)}"),
+        )
+        return next((error(said) for kinds, error, said in known if isinstance(problem, kinds)), problem)
 
 
 def is_loopback(url: str) -> bool:
@@ -179,27 +180,21 @@ def in_time(seconds: float, work: Callable[[], T], *, name: str, abandon: Callab
     Libraries limit each step, not their sum, and a name server not at all. Python cannot stop a thread: ``abandon`` gets the
     one that nobody waits for any more.
     """
-    answers: list[T] = []
-    problems: list[BaseException] = []
+    answer: Future[T] = Future()
 
     def run() -> None:
         try:
-            answers.append(work())
+            answer.set_result(work())
         except BaseException as problem:
-            problems.append(problem)
+            answer.set_exception(problem)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name=name)
     thread.start()
     try:
-        thread.join(seconds)
+        return answer.result(seconds)
     finally:  # also if the user interrupts the wait
-        if not answers and not problems:
+        if not answer.done():
             abandon(thread)
-    if problems:
-        raise problems[0]
-    if not answers:
-        raise TimeoutError
-    return answers[0]
 
 
 def _network_failure(problem: BaseException | None) -> str:

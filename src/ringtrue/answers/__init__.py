@@ -44,6 +44,6 @@ if TYPE_CHECKING:
     from ringtrue.answers.server import HealthState as HealthState, History as History, IntakeState as IntakeState, Job as Job
     from ringtrue.answers.server import JobError as JobError, JobStarted as JobStarted, JobState as JobState
     from ringtrue.answers.server import KeyState as KeyState, Line as Line, MadeKey as MadeKey, PartState as PartState
-    from ringtrue.answers.server import Point as Point, Scope as Scope
+    from ringtrue.answers.server import Point as Point, RuleState as RuleState, Scope as Scope
 else:
     __getattr__, __dir__ = on_first_use(__name__)

@@ -18,19 +18,14 @@ class BaselineItem(Record):
     version: str
     """The last saved one."""
     created_at: str | None
+    """null for what comes with Ringtrue."""
     versions: int
 
 
 @dataclass(frozen=True, slots=True)
-class GoldenItem(Record):
+class GoldenItem(BaselineItem):
     """A golden set, or one version of it."""
 
-    name: str
-    version: str
-    """The last saved one."""
-    created_at: str | None
-    """null for a set that comes with Ringtrue."""
-    versions: int
     shipped: bool = False
 
 

@@ -93,15 +93,11 @@ class Judged(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(Record):
+class Lost(Judged):
     """A relevant document that is missing, and the stage that lost it."""
 
-    doc_id: str
-    title: str | None
-    grade: int
     stage: str
     k: int
-    rank: int | None
     ranks: Mapping[str, int]
 
 

@@ -12,6 +12,7 @@ JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrup
 ENDED = ("done", "failed", "cancelled", "interrupted")
 """The states of jobs that have ended."""
 Scope = Literal["read", "write", "review", "admin"]
+RuleState = Literal["firing", "pending", "inactive", "no data"]
 PartState = Literal["ok", "wrong", "unknown", "unused"]
 
 
@@ -109,7 +110,7 @@ class AlertRule(Record):
     """One rule and its state."""
 
     name: str
-    state: Literal["firing", "pending", "inactive", "no data"]
+    state: RuleState
     """no data: the history has no current value that the rule looks at."""
     severity: str
     expression: str

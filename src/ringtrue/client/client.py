@@ -23,6 +23,7 @@ from ringtrue.client.resources import (
     ReviewsResource,
     ShadowResource,
     TestsResource,
+    parts,
 )
 from ringtrue.client.wire import Wire, encoded, failure, given, read, segment, several
 from ringtrue.errors import BadAnswer, CannotDecide, InputError
@@ -71,8 +72,7 @@ class JobsResource(Resource):
             if on_progress is not None:
                 on_progress(job)
         if job.state == "failed":
-            told = None if job.error is None else {"code": job.error.code, "message": job.error.message}
-            raise failure(told, what=f"job {job_id}")
+            raise failure(job.error, what=f"job {job_id}")
         if job.state != "done":
             raise CannotDecide(f"job {job_id} was {job.state} before it had a result; start it again")
         return job
@@ -206,14 +206,6 @@ class Client:
         if found is None:
             raise BadAnswer(f"job {job.job_id} is done, but run {run_id} has no answers; is this a service of another version?")
         return found
-
-    def job(self, job_id: str) -> answers.Job:
-        """Return a job as it stands; raises MissingInput if there is none of that id."""
-        return self.jobs.get(job_id)
-
-    def cancel(self, job_id: str) -> answers.Job:
-        """Ask a job to stop and return it; it stops at its next step."""
-        return self.jobs.cancel(job_id)
 
     def compare(
         self,
@@ -363,7 +355,12 @@ class Client:
         Each has ``query``, ``tool_name`` and whatever ``log`` takes; one with a ``query_id`` that is there already stays as
         it is.
         """
-        return self.queries.send(searches)
+        told = [self._wire.write_as(answers.Logged, "POST", "/v1/queries", part) for part in parts(searches)]
+        return answers.Logged(
+            sum(one.accepted for one in told),
+            sum(one.stored for one in told),
+            tuple(query_id for one in told for query_id in one.query_ids),
+        )
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────────────────────
 

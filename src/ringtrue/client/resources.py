@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import islice
 from typing import Any, Literal
 
 from ringtrue import answers
@@ -366,15 +367,6 @@ class KeysResource(Resource):
 class QueriesResource(Resource):
     """The searches of the log."""
 
-    def send(self, searches: Iterable[Mapping[str, Any]]) -> answers.Logged:
-        """Log searches, any number of them, and return what became of all; see ``Client.log`` for their fields."""
-        told = [self._wire.write_as(answers.Logged, "POST", "/v1/queries", part) for part in _parts(searches)]
-        return answers.Logged(
-            sum(one.accepted for one in told),
-            sum(one.stored for one in told),
-            tuple(query_id for one in told for query_id in one.query_ids),
-        )
-
     def background(self) -> BackgroundLog:
         """Return a log that sends searches from a thread of its own, many in a request, so that no caller waits."""
         return BackgroundLog(lambda body: self._wire.send("POST", "/v1/queries", content=body, again=False))
@@ -445,7 +437,7 @@ class FeedbackResource(Resource):
 
     def send_many(self, events: Iterable[Mapping[str, Any]]) -> answers.Taken:
         """Record events, any number of them, each with the fields of ``send``; return what became of all."""
-        told = [self._wire.write_as(answers.Taken, "POST", "/v1/feedback", part) for part in _parts(events)]
+        told = [self._wire.write_as(answers.Taken, "POST", "/v1/feedback", part) for part in parts(events)]
         return answers.Taken(
             sum(one.accepted for one in told),
             sum(one.stored for one in told),
@@ -473,12 +465,7 @@ class FeedbackResource(Resource):
         )
 
 
-def _parts(rows: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    part: list[Mapping[str, Any]] = []
-    for row in rows:
-        part.append(given(row))
-        if len(part) == AT_ONCE:
-            yield part
-            part = []
-    if part:
-        yield part
+def parts(rows: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Yield what was given of searches or events in lists that a service takes in one request."""
+    left = map(given, rows)
+    return iter(lambda: list(islice(left, AT_ONCE)), [])

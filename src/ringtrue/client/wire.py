@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from ringtrue import traffic
-from ringtrue.answers import RecordReader
+from ringtrue.answers import JobError, RecordReader
 from ringtrue.errors import (
     AccessDenied,
     BadAnswer,
@@ -53,12 +53,6 @@ OF_STATUS: dict[int, type[RingtrueError]] = {
 MOST_LETTERS = 2_000
 
 
-def code_of(body: bytes) -> str | None:
-    """Return the code of a refusal; None if the body is not in the service's words."""
-    said = _said(body)
-    return None if said is None else str(said["code"])
-
-
 def refusal(status: int, body: bytes, *, who: str, request_id: str | None, key: str | None) -> RingtrueError:
     """Return the exception for an answer that is not a success.
 
@@ -74,11 +68,10 @@ def refusal(status: int, body: bytes, *, who: str, request_id: str | None, key: 
     return kind(_shown(str(said["message"]), str(said.get("request_id") or request_id or ""), key))
 
 
-def failure(error: Any, *, what: str) -> RingtrueError:
+def failure(error: JobError | None, *, what: str) -> RingtrueError:
     """Return the exception for a job that failed, from the error that it ended with."""
-    known = error if isinstance(error, dict) else {}
-    kind = OF_CODE.get(str(known.get("code")), SearchFailed)
-    return kind(_shown(f"{what} failed: {known.get('message', 'without saying why')}", "", None))
+    known = error or JobError("", "without saying why")
+    return OF_CODE.get(known.code, SearchFailed)(_shown(f"{what} failed: {known.message}", "", None))
 
 
 def _said(body: bytes) -> dict[str, Any] | None:
@@ -125,6 +118,7 @@ class Wire:
 
     def __init__(self, url: str, *, key: str | None, timeout: float, retries: int) -> None:
         self.url = _address(url)
+        self.who = f"the service at {self.url}"
         if key is not None and not _KEY.fullmatch(key):
             raise InputError(
                 "the API key is empty or contains invalid characters; pass it exactly as `ringtrue keys create` printed it"
@@ -136,11 +130,6 @@ class Wire:
         self.timeout, self.retries = timeout, retries
         self._key = key
         self._http = HttpClient(proxies=not is_loopback(self.url), limit_size=False)
-
-    @property
-    def who(self) -> str:
-        """The service, as messages call it."""
-        return f"the service at {self.url}"
 
     def close(self) -> None:
         """End the connections."""
@@ -211,7 +200,7 @@ class Wire:
                 if 200 <= found.status < 300:
                     return found
                 error, wait = self._refused(found), _pause(found, tries)
-                if found.status == 409 and code_of(found.body) == "in_progress" and time.monotonic() + wait < until:
+                if found.status == 409 and isinstance(error, TimedOut) and time.monotonic() + wait < until:
                     # The first try arrived after all; what it is answered is worth waiting for.
                     time.sleep(wait)
                     continue

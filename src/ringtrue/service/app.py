@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -64,15 +65,15 @@ def create_app(settings: Settings, opened: Service | None = None) -> FastAPI:
         app.include_router(import_module(f"ringtrue.service.pages.{name}").router)
     app.mount("/static", shell.static_files(), name="static")
     _probes(app)
-    _secured(app)
+    app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     # The last one added is the first that a request meets.
     app.add_middleware(Idempotency)
-    app.add_middleware(BrowserSessions, https=settings.https)
+    app.add_middleware(BrowserSessions, settings=settings)
     app.add_middleware(Bodies, settings=settings)
     app.add_middleware(Doorkeeper, settings=settings)
     if settings.proxies:  # the address that rates are counted by is then the one that a trusted proxy was asked from
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted)
-    app.add_middleware(Envelope, https=settings.https)
+    app.add_middleware(Envelope, settings=settings)
     return app
 
 
@@ -91,15 +92,10 @@ def _probes(app: FastAPI) -> None:
         return JSONResponse({"status": problem or "ok"}, 200 if problem is None else 503)
 
 
-def _secured(app: FastAPI) -> None:
-    """Say in the OpenAPI document that every route takes a key."""
-    made = app.openapi
-
-    def described() -> dict[str, Any]:
-        document = made()
-        parts = document.setdefault("components", {})
-        parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": "ringtrue keys create"}}
-        document["security"] = [{"key": []}]
-        return document
-
-    app.openapi = described  # type: ignore[method-assign]
+def _described(made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the OpenAPI document, which says that every route takes a key."""
+    document = made()
+    parts = document.setdefault("components", {})
+    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": "ringtrue keys create"}}
+    document["security"] = [{"key": []}]
+    return document

@@ -7,6 +7,7 @@ are too many connections, the one that the server has waited for the longest is 
 from __future__ import annotations
 
 import asyncio
+import math
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -26,18 +27,16 @@ class ConnectionLimiter:
         self.most = most
         self.draining = False
         """The server is stopping: every connection closes with its next answer."""
-        self.waiting: dict[HttpToolsProtocol, None] = {}
-        """Connections that the server waits for, the longest first: they have no request under way, or half of one."""
         self._fixed = always(https=https)
 
-    def make_room(self, connections: set[HttpToolsProtocol]) -> None:
-        """Close a connection if there are as many as may be."""
-        if len(connections) >= self.most:
-            # Also one whose last answer nobody reads: to close it properly would wait for that.
-            closing = (one for one in connections if one.transport.is_closing())
-            if (one := next(iter(self.waiting), None) or next(closing, None)) is not None:
-                self.waiting.pop(one, None)
-                one.transport.abort()
+    def make_room(self, connections: set[LimitedConnection]) -> None:
+        """Close a connection if there are as many as may be: the one that the server has waited for the longest."""
+        # Else one whose last answer nobody reads: to close it properly would wait for that.
+        idle = [one for one in connections if one.awaited_since is not None or one.transport.is_closing()]
+        if len(connections) >= self.most and idle:
+            oldest = min(idle, key=lambda one: math.inf if one.awaited_since is None else one.awaited_since)
+            oldest.awaited_since = None
+            oldest.transport.abort()
 
     def refusal(self, problem: Refused, more: list[tuple[bytes, bytes]]) -> bytes:
         """Return the answer to what did not become a request, as it goes over the wire; the connection ends with it."""
@@ -54,6 +53,8 @@ class LimitedConnection(HttpToolsProtocol):
     """One connection of a server; ``for_server`` makes the class."""
 
     limiter: ConnectionLimiter
+    awaited_since: float | None = None
+    """Since when the server waits for a request, or for the rest of one; None while it works on one."""
     deadline: asyncio.TimerHandle | None = None
     """When it ends unless a head has arrived."""
     in_head = False
@@ -62,11 +63,10 @@ class LimitedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.limiter.make_room(self.connections)  # type: ignore[arg-type]
         super().connection_made(transport)
-        self.limiter.waiting[self] = None
+        self.awaited_since = self.loop.time()
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.limiter.waiting.pop(self, None)
         self._head_came()
         super().connection_lost(exc)
 
@@ -90,18 +90,16 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_headers_complete()
         if self.limiter.draining and self.cycle is not None:
             self.cycle.keep_alive = False
-        self.limiter.waiting.pop(self, None)
-        self.limiter.waiting[self] = None  # for the body, from now
+        self.awaited_since = self.loop.time()  # for the body, from now
 
     def on_message_complete(self) -> None:
-        self.limiter.waiting.pop(self, None)
+        self.awaited_since = None
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.between:  # or the next request, which was here already, has begun
-            self.limiter.waiting.pop(self, None)
-            self.limiter.waiting[self] = None
+            self.awaited_since = self.loop.time()
 
     @property
     def between(self) -> bool:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from ringtrue.config import cache_folder
 from ringtrue.service.auth import EVERYTHING, LOCAL, Caller, Keyring, SessionCookies
+from ringtrue.service.caches import FigureCache, WeightedCache
 from ringtrue.service.errors import hide
 from ringtrue.service.intake import MOST_ROWS, Intake, Readiness
 from ringtrue.service.jobs import JobRunner
@@ -24,62 +21,9 @@ from ringtrue.service.telemetry import Queue, Telemetry
 from ringtrue.store import Store
 
 if TYPE_CHECKING:
-    from ringtrue.report import Report
     from ringtrue.run import Evaluation
     from ringtrue.service.library import KeptSet
     from ringtrue.verdict import Comparison
-
-Value = TypeVar("Value")
-FRESH_S = 5.0
-SELDOM = 500
-"""What took a second to read is fresh for so many: whoever looks all the time costs the store a five-hundredth of it."""
-OLDEST_S = 60.0
-"""But nothing is fresh for longer than that."""
-
-
-class WeightedCache(Generic[Value]):
-    """The values that were asked for last, within a weight."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._weight = most, 0
-        self._values: OrderedDict[Hashable, tuple[int, Value]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], tuple[int, Value]]) -> Value:
-        """Return the value of a key; ``make`` makes it, with its weight, where it is not there."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key][1]
-        weight, value = make()
-        with self._lock:
-            if key not in self._values and weight <= self._most:
-                self._values[key] = (weight, value)
-                self._weight += weight
-                while self._weight > self._most:
-                    self._weight -= self._values.popitem(last=False)[1][0]
-        return value
-
-
-class FigureCache:
-    """Figures that take a look at a large part of the store, by key: read again after some seconds, more if that is slow."""
-
-    def __init__(self, *, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._known: dict[Hashable, tuple[float, Any]] = {}
-        """Until when each figure is fresh, and the figure."""
-
-    def get(self, key: Hashable, read: Callable[[], Value]) -> Value:
-        """Return what ``read`` returns, or returned a moment ago."""
-        until, value = self._known.get(key, (0.0, None))
-        begun = self._now()
-        if begun >= until:
-            value = read()
-            ended = self._now()
-            self._known = {name: one for name, one in self._known.items() if one[0] > ended}
-            self._known[key] = (ended + max(FRESH_S, min(SELDOM * (ended - begun), OLDEST_S)), value)
-        return cast("Value", value)
-
 
 MOST_BYTES = 8_000_000
 """Of packed runs that are kept open; open they take about ten times as much."""
@@ -94,7 +38,6 @@ class Opened:
     def __init__(self) -> None:
         self.runs: WeightedCache[Evaluation] = WeightedCache(MOST_BYTES)
         self.comparisons: WeightedCache[Comparison] = WeightedCache(MOST_COMPARISONS)
-        self.reports: WeightedCache[Report] = WeightedCache(MOST_COMPARISONS)
         self.sets: WeightedCache[KeptSet] = WeightedCache(MOST_JUDGMENTS)
 
 
@@ -151,8 +94,7 @@ class Service:
 
 async def here(request: Request) -> Service:
     """Return the server that answers a request."""
-    service: Service = request.app.state.service
-    return service
+    return cast("Service", request.app.state.service)
 
 
 Here = Annotated[Service, Depends(here)]

@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +24,6 @@ from ringtrue.rollout import record_evaluation
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.models import record_from
-from ringtrue.service.searches import without_place
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
@@ -59,13 +58,8 @@ class EvaluationPlan:
     components: tuple[str, ...] = ()
     """Only these channels of it."""
     measures: tuple[str, ...] = ()
-    k: int | None = None
-    split: str = "all"
-    sample: float = 1.0
-    scope: str | None = None
-    failed: str = "list"
-    allow: tuple[str, ...] = ()
-    """Preconditions that need not hold."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How ``evaluate`` asks: k, split, sample, scope, failed and allow; it checks them and names the legal values."""
     documents: Documents | None = None
     """Whose documents are searched: the set's own if it has any, else those the server serves; None for a connected system."""
     uploaded: bool = False
@@ -86,8 +80,8 @@ class EvaluationPlan:
             "uploaded": self.uploaded,
             "retriever": self.retriever,
             "measures": list(self.measures),
-            "split": self.split,
-            "sample": self.sample,
+            "split": self.options.get("split", "all"),
+            "sample": self.options.get("sample", 1.0),
         }
         return said if self.feature_id is None else {**said, "feature_id": self.feature_id}
 
@@ -134,24 +128,19 @@ def evaluated(
 ) -> Evaluation:
     """Return the evaluation of a plan; ``more`` are measures that somebody needs besides those asked for."""
     measures = tuple(dict.fromkeys((*(plan.measures or DEFAULT_MEASURES), *more)))
-    with _collection(service, plan) as collection, without_place(collection):
+    with _collection(service, plan) as collection:
         return evaluate(
             plan.retriever or service.settings.retriever,
             plan.golden,
             measures=measures,
-            k=plan.k,
             collection=collection,
             components=True,
             timeout=SEARCH_S,
-            sample=plan.sample,
-            split=plan.split,  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
-            scope=plan.scope,
-            failed=plan.failed,  # type: ignore[arg-type]  # likewise
-            allow=plan.allow,
             # Where projects share a server, an answer from the cache would tell what another project has evaluated.
             cache=service.settings.open,
             watcher=watcher,
             now=service.now(),
+            **plan.options,
         )
 
 
@@ -284,7 +273,7 @@ def summary(evaluation: Evaluation, *, run_id: str, notes: Sequence[str] = ()) -
     """Return what REST says about an evaluation, with further ``notes``."""
     scores, setup = evaluation.scores, evaluation.setup
     keys = keys_of(scores.measures)
-    field, by_type = _by_type(evaluation, keys)
+    by, by_type = _by_type(evaluation, keys)
     return record_from(
         Evaluated,
         evaluation,
@@ -297,7 +286,7 @@ def summary(evaluation: Evaluation, *, run_id: str, notes: Sequence[str] = ()) -
         metrics=renamed(evaluation.metrics, keys),
         intervals={keys[name]: tuple(map(known, ends)) for name, ends in evaluation.intervals.items() if name in keys},
         per_query_type=by_type,
-        per_query_type_field=field,
+        per_query_type_field=by,
         components={part.name: Component(part.kind, renamed(part.scores.aggregate, keys)) for part in evaluation.components},
         latency_ms={name: known(value) for name, value in asdict(evaluation.latency).items() if name != "count"},
         judged_at_10=known(scores.judged_share),

@@ -83,20 +83,6 @@ def trends(
     return {key: _thinned(trend, most) for key, trend in sorted(found.items())}
 
 
-def trend(
-    store: Store,
-    project: str,
-    series: str,
-    labels: Mapping[str, str] | None = None,
-    since: datetime | None = None,
-    *,
-    most: int = MOST_POINTS,
-) -> Trend:
-    """Return one series as (time, value) in the order of time; of several that have these labels the one seen last."""
-    found = trends(store, project, series, labels, since, most=most)
-    return max(found.values(), key=lambda one: one[-1][0], default=[])
-
-
 def _thinned(points: Trend, most: int) -> Trend:
     if len(points) <= most:
         return points

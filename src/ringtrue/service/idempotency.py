@@ -15,7 +15,7 @@ import json
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -45,26 +45,10 @@ PAUSES = (1.0, 3.0, 10.0, 30.0, 60.0)
 _LOG = logging.getLogger("ringtrue.service")
 
 
-def sent_with_key(request: Request) -> bool:
-    """True for a write that may be sent again, and is to be carried out once."""
-    return "once" in request.scope["state"]
-
-
 def name_once(request: Request, kind: str, place: int) -> str | None:
     """Return the id of the row at a place of this request, the same whenever it is sent; None for one without a key."""
     once = request.scope["state"].get("once")
     return None if once is None else f"{kind}_{hashlib.sha256(f'{once}:{place}'.encode()).hexdigest()[:32]}"
-
-
-@dataclass
-class _Seen:
-    """The answer to a request as far as it has come."""
-
-    status: int = 0
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
-    body: bytes = b""
-    alone: bool = False
-    """Nobody waits for it any more."""
 
 
 class Idempotency:
@@ -96,60 +80,57 @@ class Idempotency:
             await _again(there, fresh)(scope, receive, send)
             return
         scope["state"]["once"] = hashlib.sha256("\0".join((caller.project, key, fresh.fingerprint)).encode()).hexdigest()
-        seen = _Seen()
+        messages: list[Message] = []
 
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                seen.status, seen.headers = message["status"], list(message.get("headers", []))
-            elif message["type"] == "http.response.body":
-                seen.body += message.get("body", b"")
-            if not seen.alone:
-                await send(message)
+        async def gather(message: Message) -> None:
+            messages.append(message)
 
-        async def carried_out() -> None:
+        async def carry_out() -> None:
             try:
-                await self.app(scope, replayed(body, receive), sent)
-            except Exception as problem:
-                if not seen.alone:
-                    raise
-                _LOG.error("a request that took too long failed: %s", type(problem).__name__)  # nobody is left to be told
+                await self.app(scope, replayed(body, receive), gather)
             finally:
-                await self._settle(store, fresh, seen)
+                await self._settle(store, fresh, messages)
 
-        try:
-            await asyncio.shield(self._beside(carried_out()))
-        except asyncio.CancelledError:
-            seen.alone = True
-            raise
+        # If the time of the request is up, the work goes on; its answer is for whoever asks again.
+        await asyncio.shield(self._beside(carry_out()))
+        for message in messages:
+            await send(message)
 
-    async def _settle(self, store: Store, fresh: Reply, seen: _Seen) -> None:
+    async def _settle(self, store: Store, fresh: Reply, messages: list[Message]) -> None:
         """Keep the answer, or give the key up where none says anything; beside the request where the store is away."""
         try:
-            await run_in_threadpool(_write_down, store, fresh, seen)
+            await run_in_threadpool(_write_down, store, fresh, messages)
         except RingtrueError:
-            self._beside(self._settle_later(store, fresh, seen))
+            self._beside(self._settle_later(store, fresh, messages))
 
-    async def _settle_later(self, store: Store, fresh: Reply, seen: _Seen) -> None:
+    async def _settle_later(self, store: Store, fresh: Reply, messages: list[Message]) -> None:
         for pause in PAUSES:
             await asyncio.sleep(pause)
             with suppress(RingtrueError):
-                await run_in_threadpool(_write_down, store, fresh, seen)
+                await run_in_threadpool(_write_down, store, fresh, messages)
                 return
         _LOG.error("what became of a request could not be written down; its key is free in %s", ABANDONED)
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
 
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:  # perhaps nobody waits for it any more
+            _LOG.error("a request that is carried out once failed: %s", type(problem).__name__)
 
-def _write_down(store: Store, fresh: Reply, seen: _Seen) -> None:
+
+def _write_down(store: Store, fresh: Reply, messages: list[Message]) -> None:
+    status = messages[0]["status"] if messages else 0
     # A text that is not UTF-8 is not an answer of ours: reports and the like are not written, and not kept.
-    if 200 <= seen.status < 500 and seen.status not in NOT_KEPT:
-        headers = {name.decode(): value.decode("latin-1") for name, value in seen.headers if name in KEPT_HEADERS}
-        kept = {"headers": headers, "body": seen.body.decode("utf-8", "replace")}
-        store.keep_reply(replace(fresh, status=seen.status, body=json.dumps(kept).encode()))
+    if 200 <= status < 500 and status not in NOT_KEPT:
+        headers = {name.decode(): value.decode("latin-1") for name, value in messages[0]["headers"] if name in KEPT_HEADERS}
+        body = b"".join(message.get("body", b"") for message in messages).decode("utf-8", "replace")
+        kept = json.dumps({"headers": headers, "body": body}).encode()
+        store.keep_reply(replace(fresh, status=status, body=kept))
     else:
         store.drop_reply(fresh.key, project=fresh.project)
 

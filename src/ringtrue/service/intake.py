@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -291,13 +292,11 @@ class Intake:
     def _write(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> None:
         """Write what is not written yet: rows with new ids together, others by request, whose answer says how many are new."""
         self._forget(waiters)
-        fresh = [one for one in waiters if one.fresh and one.stored is None]
-        self._send(fresh, add)
-        for waiter in fresh:
-            waiter.stored = len(waiter.kept)
-        for waiter in waiters:
-            if waiter.stored is None:
-                waiter.stored = self._send([waiter], add)
+        left = [one for one in waiters if one.stored is None]
+        for together in ([one for one in left if one.fresh], *([one] for one in left if not one.fresh)):
+            new = self._send(together, add)
+            for waiter in together:
+                waiter.stored = len(waiter.kept) if waiter.fresh else new
 
     def _send(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> int:
         """Write all rows, those that the database refuses aside, and return how many are new."""
@@ -346,35 +345,31 @@ class Readiness:
     def __init__(self, store: Store, writer: Intake | None = None) -> None:
         self._store, self._writer = store, writer
         self._lock = threading.Lock()
-        self._asking: _Question | None = None
+        self._asked: Future[str | None] | None = None
 
     def read_problem(self) -> str | None:
         """Return why the store cannot be read; None if it can."""
         with self._lock:
-            if self._asking is None or self._asking.answered.is_set():
-                self._asking = _Question(self._store)
-            asking = self._asking  # one that hangs is not asked again
-        return asking.problem if asking.answered.wait(ANSWER_S) else "the store does not answer"
+            if self._asked is None or self._asked.done():  # a question that hangs is not asked again
+                self._asked = Future()
+                threading.Thread(target=self._ask, args=(self._asked,), name="ringtrue-readiness", daemon=True).start()
+            asked = self._asked
+        try:
+            return asked.result(ANSWER_S)
+        except TimeoutError:
+            return "the store does not answer"
 
     def write_problem(self) -> str | None:
         """Return why nothing can be logged; None if it can."""
         return None if self._writer is None else self._writer.trouble
 
-
-class _Question:
-    """One look at the store, in a thread that may hang."""
-
-    def __init__(self, store: Store) -> None:
-        self.answered = threading.Event()
-        self.problem: str | None = None
-        threading.Thread(target=self._ask, args=(store,), name="ringtrue-readiness", daemon=True).start()
-
-    def _ask(self, store: Store) -> None:
+    def _ask(self, asked: Future[str | None]) -> None:
+        """Look at the store, in a thread that may hang."""
+        problem: str | None = None
         try:
-            store.schema_version()
+            self._store.schema_version()
         except RingtrueError:
-            self.problem = "the store cannot be reached"
-        except Exception as problem:
-            self.problem = f"the store cannot be read: {type(problem).__name__}"
-        finally:
-            self.answered.set()
+            problem = "the store cannot be reached"
+        except Exception as other:
+            problem = f"the store cannot be read: {type(other).__name__}"
+        asked.set_result(problem)

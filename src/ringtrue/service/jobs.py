@@ -58,28 +58,23 @@ class JobProgress:
     def __init__(self, tell: Callable[[str, int, int], None], stopped: threading.Event) -> None:
         self._tell, self._stopped = tell, stopped
         self._lock = threading.Lock()
-        self._says, self._done, self._total = "", 0, 0
+        self.says, self.done, self.total = "", 0, 0
 
     def start(self, what: str, total: int) -> None:
         """Begin a part of the work of so many steps; 0 if nobody knows how many."""
         with self._lock:
-            self._says, self._done, self._total = what, 0, total
-        self.check()
-        self._tell(what, 0, total)
+            self.says, self.done, self.total = what, 0, total
+        self._told()
 
     def step(self, count: int = 1) -> None:
         """Say that so many steps more are done."""
         with self._lock:
-            self._done += count
-            now = (self._says, self._done, self._total)
-        self.check()
-        self._tell(*now)
+            self.done += count
+        self._told()
 
-    @property
-    def at(self) -> str:
-        """What is being done; empty before anything is."""
-        with self._lock:
-            return self._says
+    def _told(self) -> None:
+        self.check()
+        self._tell(self.says, self.done, self.total)
 
     def check(self) -> None:
         """Raise Cancelled if the work is no longer wanted."""
@@ -183,7 +178,6 @@ class JobRunner:
 
     def _run(self, job_id: str, work: Work) -> None:
         stop, saved = self._stops[job_id], time.monotonic()
-        progress: JobProgress | None = None
 
         def tell(says: str, done: int, total: int) -> None:
             nonlocal saved
@@ -192,22 +186,18 @@ class JobRunner:
                 saved = time.monotonic()
                 self._store.save_job(self._alive[job_id])
 
+        progress = JobProgress(tell, stop)
         try:
-            if stop.is_set():
-                raise Cancelled
+            progress.check()
             self._store.save_job(self._change(job_id, state="running"))
-            progress = JobProgress(tell, stop)
             result = work(progress)
             # What came from a cache took no steps: whoever waits for the last one must see it all the same.
             total = self._alive[job_id].total or 1
             ended: dict[str, Any] = {"state": "done", "result": dict(result), "says": "done", "done": total, "total": total}
         except Cancelled:
             # Its numbers stay, and mean nothing without what was counted.
-            at = "" if progress is None else progress.at
-            ended = {
-                "state": "interrupted" if self._closing.is_set() else "cancelled",
-                "says": f"stopped while {at}" if at else "stopped",
-            }
+            says = f"stopped while {progress.says}" if progress.says else "stopped"
+            ended = {"state": "interrupted" if self._closing.is_set() else "cancelled", "says": says}
         except Exception as problem:
             if not isinstance(problem, RingtrueError | Refused):
                 _LOG.exception("job %s failed", job_id)
@@ -219,16 +209,13 @@ class JobRunner:
         """Write down how a job ended; nobody is told before, since what was told must outlive this process.
 
         Where the store does not take it, it is told all the same: who waits must not wait for ever. The thread tries again for
-        a while and takes no other job meanwhile, which would only fail at the same store; then it is left to the next job that
-        ends, and to the end of the server.
+        a while and takes no other job meanwhile, which would only fail at the same store; then it is left to the end of the
+        server.
         """
         with self._lock:
-            left = [job for job in self._alive.values() if job.state in ENDED]
             job = replace(self._alive[job_id], updated_at=timestamp(self._now()), **ended)
         for pause in (*SAVED_AGAIN_S, None):
             if self._saved(job):
-                for one in left:
-                    self._saved(one)
                 return
             with self._lock:
                 self._alive[job_id] = job

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ringtrue.answers import BaselineItem, GoldenItem, Movement
+from ringtrue.answers import BaselineItem, BaselineUpdate, GoldenItem
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.golden import Report, content_hash, golden_from, load, record_of, shipped, validate
@@ -19,7 +19,7 @@ from ringtrue.retrieve import shorten
 from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation, unpacked
 from ringtrue.service.errors import Refused, clean
-from ringtrue.service.models import wrong_cursor
+from ringtrue.service.models import record_from, wrong_cursor
 from ringtrue.store import KeptVersion, StoredBaseline, StoredGoldenSet, timestamp
 from ringtrue.verdict import (
     Baseline,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ringtrue.service.auth import Access
     from ringtrue.store import StoredResult
 
+Item = TypeVar("Item", GoldenItem, BaselineItem)
 LONGEST = 120
 """Characters of a name or a version."""
 _EDGE, _INNER = r"[^\s/@\\?#%\x00-\x1f\x7f]", r"[^/@\\?#%\x00-\x1f\x7f]"
@@ -62,17 +63,6 @@ class KeptSet:
     fingerprint: str
     report: Report
     new: bool = False
-
-
-@dataclass(frozen=True)
-class KeptBaseline:
-    """A baseline that was recorded: what it replaced, what moved, and what spoke against it."""
-
-    name: str
-    baseline: Baseline
-    previous: str | None
-    moves: Mapping[str, Movement]
-    objections: tuple[str, ...]
 
 
 def named(text: str) -> tuple[str, str | None]:
@@ -137,28 +127,24 @@ def _versions(known: Sequence[GoldenItem | BaselineItem]) -> str:
 
 def golden_sets(access: Access) -> list[GoldenItem]:
     """Return every golden set by name, the project's own before a shipped one of the same name."""
-    ours = [GoldenItem(*_shown(row, count)) for row, count in _last(access.store.golden_sets(project=access.project))]
+    ours = _last(GoldenItem, access.store.golden_sets(project=access.project))
     names = {one.name for one in ours}
     theirs = [GoldenItem(name, _came_with_us(name).version, None, 1, shipped=True) for name in shipped() if name not in names]
     return sorted([*ours, *theirs], key=lambda one: one.name)
 
 
-def _last(rows: Sequence[KeptVersion]) -> list[tuple[KeptVersion, int]]:
-    """Return of versions, the last saved first as they come, the last of each name, and how many the name has."""
+def _last(kind: type[Item], rows: Sequence[KeptVersion]) -> list[Item]:
+    """Return of versions, the last saved first as they come, the last of each name with how many the name has."""
     counts = Counter(row.name for row in rows)
     newest = {row.name: row for row in reversed(rows)}
-    return [(newest[name], counts[name]) for name in sorted(newest)]
-
-
-def _shown(row: KeptVersion, versions: int) -> tuple[str, str, str, int]:
-    return row.name, row.version, row.created_at, versions
+    return [record_from(kind, newest[name], versions=counts[name]) for name in sorted(newest)]
 
 
 def golden_versions(access: Access, name: str) -> list[GoldenItem]:
     """Return the versions of a golden set, the last saved first; raises MissingInput if there is none."""
     rows = access.store.golden_sets(project=access.project, name=named(name)[0])
     if rows:
-        return [GoldenItem(*_shown(row, len(rows))) for row in rows]
+        return [record_from(GoldenItem, row, versions=len(rows)) for row in rows]
     golden = golden_named(access, name)
     return [GoldenItem(name, golden.version, None, 1, shipped=True)]
 
@@ -175,14 +161,10 @@ def keep_golden(access: Access, golden: GoldenSet) -> KeptSet:
     A version never changes: raises Refused (409) if another one of this number is there, and InputError for a name that no
     address can hold.
     """
-    for what, text in (("name", golden.id), ("version", golden.version)):
-        if len(text) > LONGEST:
-            said = f"the {what} of the set, '{text[:30]}…', has {len(text):,} characters; use one of at most {LONGEST}"
-            raise InputError(said)
     if not NAME.fullmatch(golden.id) or not NAME.fullmatch(golden.version):
         raise InputError(
             f"the set calls itself '{golden.id[:60]}' version '{golden.version[:30]}'; use a name without / @ ? # % and "
-            "a version like 1.2.0"
+            f"a version like 1.2.0, each of at most {LONGEST} characters"
         )
     now = access.now()
     row = StoredGoldenSet(
@@ -210,13 +192,13 @@ def keep_shipped(access: Access, name: str) -> KeptSet:
 
 def baselines(access: Access) -> list[BaselineItem]:
     """Return every baseline of the project by name, with its last version."""
-    return [BaselineItem(*_shown(row, count)) for row, count in _last(access.store.baselines(project=access.project))]
+    return _last(BaselineItem, access.store.baselines(project=access.project))
 
 
 def baseline_versions(access: Access, name: str) -> list[BaselineItem]:
     """Return the versions of one baseline, the last saved first."""
     rows = access.store.baselines(project=access.project, name=named(name)[0])
-    return [BaselineItem(*_shown(row, len(rows))) for row in rows]
+    return [record_from(BaselineItem, row, versions=len(rows)) for row in rows]
 
 
 def baseline_named(access: Access, text: str) -> Baseline:
@@ -253,7 +235,7 @@ def keep_baseline(
     force: bool = False,
     reason: str = "",
     run_id: str | None = None,
-) -> KeptBaseline:
+) -> BaselineUpdate:
     """Take a run as the new standard under a name, by the rules of ``ringtrue baseline update``.
 
     A run that is worse than the last version is refused (409) unless forced with a reason, which stays with the baseline.
@@ -283,7 +265,7 @@ def keep_baseline(
         raise Refused(409, "version_taken", said, field="body.version") from None
     detail = {"reason": made.reason, "retriever": made.retriever, "run_id": run_id}
     access.note(UPDATE, f"{name}@{number}", detail)
-    return KeptBaseline(name, made, None if old is None else old.version, moves, against)
+    return BaselineUpdate(name, number, None if old is None else old.version, against, moves)
 
 
 # ── what readers look at, kept open ──
@@ -319,7 +301,7 @@ def answers_of(access: Access, run_id: str) -> Evaluation:
     return found
 
 
-def report_opened(access: Access, run_id: str, evaluation: Evaluation, *, baseline: str | None) -> RunReport:
+def report_told(access: Access, evaluation: Evaluation, *, baseline: str | None) -> RunReport:
     """Return what there is to tell about a run, judged by the last version of a baseline where one is named.
 
     Raises MissingInput if there is no such baseline.
@@ -327,11 +309,7 @@ def report_opened(access: Access, run_id: str, evaluation: Evaluation, *, baseli
     made_at = access.now().isoformat(timespec="seconds")
     if baseline is None:
         return report_on(evaluation, made_at=made_at)
-    standard, policy = baseline_named(access, baseline), server_policy()
-    key = (access.project, run_id, baseline, standard.version, repr(policy))
-    return access.service.opened.reports.get(
-        key, lambda: (1, report_on(evaluation, made_at=made_at, baseline=standard, policy=policy))
-    )
+    return report_on(evaluation, made_at=made_at, baseline=baseline_named(access, baseline), policy=server_policy())
 
 
 def set_opened(access: Access, name: str, version: str) -> KeptSet:

@@ -85,19 +85,27 @@ def too_many(wait: float) -> Refused:
     return Refused(429, "too_many_requests", f"too many requests; wait {seconds} s", headers={"Retry-After": str(seconds)})
 
 
-class Doorkeeper:
-    """Turns away requests for another host, from another site, or too many of them."""
+class HttpLayer:
+    """A layer around the requests of an application; what is no request passes."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        self.app, self.hosts, self.open = app, settings.own_hosts, settings.open
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+        await (self.app if scope["type"] != "http" else self.answer)(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, by the layers within or instead of them."""
+        raise NotImplementedError
+
+
+class Doorkeeper(HttpLayer):
+    """Turns away requests for another host, from another site, or too many of them."""
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         self._check_host(headers)
-        if self.open and any(name in headers for name in PASSED_ON):
+        if self.settings.open and any(name in headers for name in PASSED_ON):
             said = "a proxy passed this request on, and callers need no key here; start the server with --keys"
             raise Refused(403, "proxied", said)
         if scope["method"] in UNSAFE:
@@ -113,7 +121,8 @@ class Doorkeeper:
         name = host_of(given[0])
         if "," in given[0]:
             raise Refused(400, "wrong_host", "the Host header names several hosts; send exactly one")
-        if self.hosts and name not in self.hosts:
+        hosts = self.settings.own_hosts
+        if hosts and name not in hosts:
             raise Refused(400, "wrong_host", f"host '{name:.80}' is not allowed; if it is yours, add it with --allow-host")
 
     def _check_rate(self, scope: Scope, headers: Headers) -> None:
@@ -151,19 +160,16 @@ def _check_origin(headers: Headers) -> None:
         raise Refused(403, "cross_site", f"changes cannot be made from a page of {origin:.80}")
 
 
-class Bodies:
+class Bodies(HttpLayer):
     """Bounds what arrives: its size, also after decompression, and the time that it and its answer may take."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        self.app, self.most, self.seconds = app, settings.body_limit, settings.time_limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].endswith(ENDLESS):
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].endswith(ENDLESS):
             await self.app(scope, receive, send)
             return
         encoding = self._check_headers(Headers(scope=scope))
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self.settings.time_limit):
                 if encoding == "gzip" and scope["method"] in UNSAFE:
                     body = await self._inflated(await self._read(receive))
                     given = [one for one in scope["headers"] if one[0] not in (b"content-encoding", b"content-length")]
@@ -173,7 +179,7 @@ class Bodies:
                     arriving = self._arriving(receive)
                 await self.app(scope, arriving, send)
         except TimeoutError:
-            said = f"this took longer than {self.seconds:g} s; larger evaluations go as jobs: Prefer: respond-async"
+            said = f"this took longer than {self.settings.time_limit:g} s; larger evaluations go as jobs: Prefer: respond-async"
             raise Refused(504, "timed_out", said) from None
 
     def _check_headers(self, headers: Headers) -> str:
@@ -188,8 +194,9 @@ class Bodies:
         return encoding
 
     def _check_size(self, size: int) -> None:
-        if size > self.most:
-            raise Refused(413, "too_large", f"the request is larger than {self.most // 1024 // 1024} MB; send it in parts")
+        most = self.settings.body_limit
+        if size > most:
+            raise Refused(413, "too_large", f"the request is larger than {most // 1024 // 1024} MB; send it in parts")
 
     def _arriving(self, receive: Receive) -> Receive:
         """Return a channel that brings the whole body at once, when it is asked for; then whatever comes."""
@@ -284,17 +291,10 @@ def next_request_id() -> str:
     return f"{_PREFIX}{next(_NUMBERS):x}"
 
 
-class Envelope:
+class Envelope(HttpLayer):
     """Gives each request an id, times it, and adds the headers that keep browsers from doing harm."""
 
-    def __init__(self, app: ASGIApp, *, https: bool) -> None:
-        self.app = app
-        self.always = always(https=https)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = next_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         began, status = time.perf_counter(), 0
@@ -305,7 +305,7 @@ class Envelope:
                 status = message["status"]
                 given = message.setdefault("headers", [])
                 names = {name for name, _ in given}
-                more = [header for header in self.always if header[0] not in names]
+                more = [header for header in always(https=self.settings.https) if header[0] not in names]
                 message["headers"] = [*given, *more, (b"x-request-id", request_id.encode())]
             await send(message)
 
@@ -334,14 +334,11 @@ class Envelope:
             durations.request(scope["method"], route, status, time.perf_counter() - began, project=project)
 
 
-class BrowserSessions:
-    """Reads the session of a browser, or begins one, and writes the cookie where it is new."""
+class BrowserSessions(HttpLayer):
+    """Reads the session of a browser, or begins one, and writes the cookie if it is new."""
 
-    def __init__(self, app: ASGIApp, *, https: bool) -> None:
-        self.app, self.https = app, https
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_page(scope["path"]) or scope["path"].startswith("/static/"):
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_page(scope["path"]) or scope["path"].startswith("/static/"):
             await self.app(scope, receive, send)
             return
         service = scope["app"].state.service
@@ -357,7 +354,7 @@ class BrowserSessions:
             if message["type"] == "http.response.start" and now is not found:
                 value = (
                     f"{COOKIE}={service.sessions.cookie(now)}; Path=/; HttpOnly; SameSite=Lax; "
-                    f"Max-Age={int(SESSION.total_seconds())}{'; Secure' if self.https else ''}"
+                    f"Max-Age={int(SESSION.total_seconds())}{'; Secure' if self.settings.https else ''}"
                 )
                 message["headers"] = [*message.get("headers", []), (b"set-cookie", value.encode())]
             await send(message)

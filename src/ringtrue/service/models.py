@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import from_json
 
 from ringtrue.answers import Record
+from ringtrue.errors import InputError
 from ringtrue.log.redact import DEPTH
 from ringtrue.service.errors import Refused
+from ringtrue.store import timestamp
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer", bound=Record)
@@ -48,13 +53,23 @@ MOST_FREE = 20_000
 """Letters of what a caller may add in fields of their own, as JSON."""
 
 
+def bounded_json(value: Any, most: int) -> str:
+    """Return a value as JSON; raises ValueError for what JSON cannot hold, or more than so many letters."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds half of a surrogate pair, which is not a character") from None
+    except ValueError:
+        raise ValueError("holds NaN or an infinite number; write null if a figure is not defined") from None
+    if len(text) > most:
+        raise ValueError(f"must be shorter than {most:,} letters of JSON")
+    return text
+
+
 def _modest(value: dict[str, Any]) -> dict[str, Any]:
     # Nothing else bounds what lies inside, and the log keeps it with every row.
-    if not value:
-        return value
-    text = json.dumps(value, allow_nan=False)
-    if len(text) > MOST_FREE:
-        raise ValueError(f"must be shorter than {MOST_FREE:,} letters of JSON")
+    text = bounded_json(value, MOST_FREE) if value else ""
     # What lies deeper would be left out on the way to the store, without a word. Most are flat, as their brackets tell.
     if text.count("{") + text.count("[") > DEPTH and _deeper(value, DEPTH):
         raise ValueError(f"must not be nested deeper than {DEPTH} levels")
@@ -163,23 +178,48 @@ def wrong_cursor() -> Refused:
     return Refused(422, "invalid_cursor", said, field="query.cursor")
 
 
-Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
-Cursor = Annotated[str | None, Query(max_length=300, description="`next` of the page before.")]
+def place_cursor(*parts: Any) -> str:
+    """Return a cursor that holds the place of an item in its list."""
+    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode()
 
 
-def paged(items: Sequence[Item], limit: int, cursor_of: str | Callable[[Item], str]) -> tuple[Sequence[Item], str | None]:
-    """Return the first ``limit`` of ``limit + 1`` items that were asked for, and the cursor of the next page, if there is one.
+def place_in(cursor: str, *kinds: type) -> Any:
+    """Return the parts of a ``place_cursor``; ``datetime`` stands for a time as the store writes it.
 
-    The cursor is the attribute ``cursor_of`` of the last one shown, or what that makes of it.
+    Raises Refused (422) for a cursor without parts of these kinds.
     """
-    shown = items[:limit]
-    if len(items) <= limit:
-        return shown, None
-    return shown, str(getattr(shown[-1], cursor_of)) if isinstance(cursor_of, str) else cursor_of(shown[-1])
+    try:
+        parts = from_json(base64.urlsafe_b64decode(cursor), allow_inf_nan=False)
+        for part, kind in zip(parts, kinds, strict=True):
+            if not (timestamp(part) == part if kind is datetime else isinstance(part, kind)):
+                raise wrong_cursor()
+    except (ValueError, TypeError, InputError):
+        raise wrong_cursor() from None
+    return tuple(parts)
 
 
-def paged_after(items: Sequence[Item], cursor: str | None, limit: int, name: str) -> tuple[Sequence[Item], str | None]:
-    """Return the page of a whole list that follows ``cursor``, the attribute ``name`` of an item, and the next cursor.
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
+Cursor = Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")]
+
+
+def paged(
+    items: Sequence[Any], limit: int, cursor_of: str | Callable[[Any], str], shown: Callable[[Any], Any] = lambda item: item
+) -> Page[Any]:
+    """Return the first ``limit`` of ``limit + 1`` items that were asked for, each as ``shown`` makes it, and the next cursor.
+
+    The cursor is the attribute ``cursor_of`` of the last one, or what that makes of it; None if there are no more.
+    """
+    here, after = items[:limit], None
+    if len(items) > limit:
+        after = str(getattr(here[-1], cursor_of)) if isinstance(cursor_of, str) else cursor_of(here[-1])
+    return Page(items=list(map(shown, here)), next=after)
+
+
+def paged_after(
+    items: Sequence[Any], cursor: str | None, limit: int, name: str, shown: Callable[[Any], Any] = lambda item: item
+) -> Page[Any]:
+    """Return the page of a whole list that follows ``cursor``, the attribute ``name`` of an item.
 
     Raises Refused (422) for a cursor that no item has.
     """
@@ -188,4 +228,4 @@ def paged_after(items: Sequence[Item], cursor: str | None, limit: int, name: str
         start = next((place for place, one in enumerate(items, 1) if getattr(one, name) == cursor), 0)
         if not start:
             raise wrong_cursor()
-    return paged(items[start:], limit, name)
+    return paged(items[start:], limit, name, shown)

@@ -7,6 +7,7 @@ few slices, the newest jobs.
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -226,6 +227,7 @@ class LogCounts:
     """Searches that came into the log, and events that did not; both only ever grow while the process runs."""
 
     def __init__(self) -> None:
+        self._counting = threading.Lock()
         self._until: dict[str, datetime] = {}
         self._searches: dict[str, int] = {}
         self._gone: dict[tuple[str, str], int] = {}
@@ -244,12 +246,13 @@ class LogCounts:
             yield Reading("ringtrue_log_dropped_total", float(count), {"why": why})
 
     def _searched(self, store: Store, project: str, until: datetime) -> int:
-        since = self._until.setdefault(project, until)
-        if until > since:
-            new = store.count_queries(project=project, since=since, until=until)
-            self._searches[project] = self._searches.get(project, 0) + new
-            self._until[project] = until
-        return self._searches.get(project, 0)
+        with self._counting:  # or two who read at the same time would count the same searches
+            since = self._until.setdefault(project, until)
+            if until > since:
+                new = store.count_queries(project=project, since=since, until=until)
+                self._searches[project] = self._searches.get(project, 0) + new
+                self._until[project] = until
+            return self._searches.get(project, 0)
 
 
 def shadow(store: Store, project: str, now: datetime) -> Iterator[Reading]:

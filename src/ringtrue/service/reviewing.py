@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from statistics import median
 from typing import TYPE_CHECKING
 
 from ringtrue.answers import Backlog, Published
@@ -41,14 +40,9 @@ from ringtrue.store import ReviewItem, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Access
-    from ringtrue.service.context import Service
 
 COMPLETE = ("approved", "published")
 RECENT = 10
-PAUSE = timedelta(minutes=5)
-"""A longer time between two grades is a break and no part of the pace."""
-PACE_OF = 3
-"""Grades that a pace is read from, at least."""
 DEPTH, MOST, REVIEWERS = 10, 100, 2
 """As ``ringtrue review add`` has them: how far down one looks, how many pairs are taken, how many people judge each."""
 
@@ -102,11 +96,7 @@ def next_pair(access: Access, *, passing: Sequence[str] = (), minutes: float = R
     found = queue.next(access.who, now=access.now(), minutes=minutes, passing=passing)
     if found is None or found.text:
         return found
-    return queue.find(found.item_key) if queue.fill(_served_passages(access.service, [found.doc_id])) else found
-
-
-def _served_passages(service: Service, doc_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-    return {doc_id: (one.title, one.text) for doc_id, one in service.searches.passages(doc_ids).items()}
+    return queue.find(found.item_key) if queue.fill(access.service.searches.passages([found.doc_id])) else found
 
 
 def skip(access: Access, key: str) -> ReviewItem:
@@ -135,7 +125,7 @@ def queue_unjudged(access: Access, run_id: str, *, against: str | None = None, w
     found = {one: answers_of(access, one) for one in dict.fromkeys([run_id, *([against] if against else [])])}
     golden = golden_named(access, found[run_id].setup.golden.id)
     worth = worth_judging(golden, [Run.from_rankings(one.rankings, name=name) for name, one in found.items()], k=DEPTH)
-    passages = passages_of(found.values()) | _served_passages(access.service, (one.doc_id for one in worth[:MOST]))
+    passages = passages_of(found.values()) | access.service.searches.passages(one.doc_id for one in worth[:MOST])
     items = pairs_of(golden, worth[:MOST], now=access.now(), wanted=wanted, project=access.project, passages=passages)
     return Queued(len(worth), len(items), queue_of(access).add(items))
 
@@ -156,8 +146,6 @@ class ReviewProgress:
     done: int
     """Pairs of the queue that need nobody any more."""
     total: int
-    seconds: float | None
-    """Median time between two grades of this sitting; None before there are a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,29 +179,14 @@ def progress(access: Access) -> tuple[ReviewProgress, list[OwnGrade]]:
     pending = [item for item in items.values() if item.state == "pending_review"]
     waiting = [item for item in pending if item.item_key not in judged]
     moment, midnight = timestamp(now), timestamp(now.replace(hour=0, minute=0, second=0, microsecond=0))
-    times = sorted(row.at for row in mine)
     made = ReviewProgress(
-        today=sum(at >= midnight for at in times),
+        today=sum(row.at >= midnight for row in mine),
         left=len(waiting),
         elsewhere=sum(one.reserved_by not in (None, me) and (one.reserved_until or "") > moment for one in waiting),
         done=len(items) - len(pending),
         total=len(items),
-        seconds=_pace(times, now),
     )
     return made, sorted(said, key=lambda one: (one.at, one.item.item_key), reverse=True)[:RECENT]
-
-
-def _pace(times: Sequence[str], now: datetime) -> float | None:
-    """Return the median gap of the sitting that goes on now."""
-    gaps: list[timedelta] = []
-    later = now
-    for at in map(datetime.fromisoformat, reversed(times[-200:])):
-        if later - at > PAUSE:
-            break
-        gaps.append(later - at)
-        later = at
-    # The time since the last grade is not over yet.
-    return median(gap.total_seconds() for gap in gaps[1:]) if len(gaps) >= PACE_OF else None
 
 
 def own_grade(access: Access, key: str) -> OwnGrade | None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ringtrue.config import cache_folder
-from ringtrue.errors import InputError, MissingInput, RingtrueError, SpecError
+from ringtrue.errors import InputError, MissingInput, SpecError
 from ringtrue.golden import load
 from ringtrue.records import Hit
 from ringtrue.retrieve import (
     Collection,
-    DocumentStore,
     Seen,
     as_expression,
     build,
@@ -38,8 +38,7 @@ MOST_INDEXES = 24
 """Kinds of indexes that requests may make over the documents: each takes as much room on the disk as the texts."""
 
 
-@dataclass(frozen=True)
-class Passage:
+class Passage(NamedTuple):
     """What a reader sees of a document."""
 
     title: str
@@ -185,7 +184,7 @@ class Searches:
         """Return what an admitted retriever, the server's own unless given, finds; raises SearchFailed and InputError."""
         subject = self.retriever(retriever)
         began = time.perf_counter()
-        with without_place(subject.collection), observing() as seen:
+        with observing() as seen:
             hits = tuple(subject.retriever.search(query, k=k, scope=scope or None))
         return FoundHits(subject, hits, seen.root, (time.perf_counter() - began) * 1000)
 
@@ -197,14 +196,3 @@ class Searches:
             self._kept.clear()
         for entry in entries:
             entry.close()
-
-
-@contextmanager
-def without_place(documents: DocumentStore | None) -> Iterator[None]:
-    """Keep where documents lie out of what is raised inside: callers are told of the documents, not of the machine."""
-    try:
-        yield
-    except RingtrueError as problem:
-        if documents is None or str(documents.folder) not in str(problem):
-            raise
-        raise type(problem)(str(problem).replace(str(documents.folder), "the documents")) from None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import gc
 import signal
 import socket
 import sys
@@ -20,10 +18,6 @@ GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
 DRAIN_S = 0.5
 """Seconds that idle connections stay open after that: a request may be on its way over them."""
-GIVEN_BACK = 1 << 20
-"""Pieces of memory from this size on go back to the system at once: left to itself the C library keeps some for each thread,
-and ten thousand odd uploads leave the process 180 MB larger instead of 70."""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 KEPT_FREE = 224
 """Files that the server may have open beside its connections: the store, indexes."""
 BACKLOG = 2_048
@@ -49,13 +43,7 @@ def _settle() -> None:
     from ringtrue.service.pages.shell import prepare
 
     sys.setswitchinterval(TURN_S)
-    gc.collect()
-    gc.freeze()  # what was imported stays; to look through it for garbage would stop all requests for 0.3 s
     threading.Thread(target=prepare, name="ringtrue-templates", daemon=True).start()
-    with suppress(AttributeError, OSError, TypeError):  # only glibc has such a switch
-        library = ctypes.CDLL(None)
-        for name in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
-            library.mallopt(name, GIVEN_BACK)
 
 
 def _connections(most: int) -> int:
@@ -135,7 +123,6 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         )
         with _ending_well():
             Announced(config).run([listener])
-    gc.unfreeze()  # or DuckDB complains at the end about what was not given back
 
 
 @contextmanager

@@ -117,7 +117,7 @@ class Settings:
         """Return the retrievers that the operator named, whatever they hold."""
         return (self.retriever, *self.expressions)
 
-    @property
+    @cached_property
     def own_hosts(self) -> frozenset[str]:
         """Return the host names that requests may carry; empty if any may: behind keys a name opens nothing."""
         if not self.open and not self.hosts:

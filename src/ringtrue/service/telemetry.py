@@ -18,8 +18,10 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from ringtrue.answers import AlertRule
 from ringtrue.service import readings
-from ringtrue.service.alerts import RuleState, rule_states, watched
+from ringtrue.service.alerts import rule_states, watched
+from ringtrue.service.caches import FRESH_S, FigureCache
 from ringtrue.service.gauges import NOBODY, Durations, MetricNames, Reading, encoded, families
 from ringtrue.service.history import LOOKBACK, Recorder
 from ringtrue.service.intake import Readiness
@@ -31,13 +33,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("ringtrue.service")
 
-FRESH = timedelta(seconds=5)
-"""How long readings are taken for new."""
-SLOW = timedelta(seconds=60)
-"""The same for parts that read large or many rows; an evaluation made here is seen at once all the same."""
-PROJECTS_EVERY = timedelta(minutes=10)
+SLOW_S = 180.0
+"""How long parts that read large or many rows are taken for new; the background and evaluations made here read them sooner."""
+PROJECTS_S = 600.0
 """How often the store is asked which projects there are."""
-ALERTS_FRESH = timedelta(seconds=15)
+ALERTS_S = 15.0
 OUTAGE_POINTS = 1_000
 """Readings taken while the store was away that are written down when it is back."""
 
@@ -55,17 +55,9 @@ class Queue:
 class _MetricSource:
     name: str
     read: readings.Read
-    fresh: timedelta = FRESH
+    fresh: float = FRESH_S
     of_store: bool = True
     """It is read from the store, and so not at all while that is away."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What was read last of one part of one project."""
-
-    at: datetime
-    found: tuple[Reading, ...]
 
 
 class Telemetry:
@@ -93,23 +85,20 @@ class Telemetry:
         """How long requests and searches took; whoever answers them counts them there."""
         self._parts = (
             _MetricSource("queue", self._queue, of_store=False),
-            _MetricSource("quality", readings.Quality(settings.retriever), SLOW),
+            _MetricSource("quality", readings.Quality(settings.retriever), SLOW_S),
             _MetricSource("review", readings.review),
             _MetricSource("log", readings.LogCounts()),
             _MetricSource("tests", readings.trials),
             _MetricSource("flags", readings.flags),
             _MetricSource("jobs", readings.jobs),
-            _MetricSource("shadow", readings.shadow, SLOW),
+            _MetricSource("shadow", readings.shadow, SLOW_S),
         )
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._figures = FigureCache(now=lambda: now().timestamp())
         self._errors: Counter[tuple[str, str]] = Counter()
         self._problem: str | None = None
-        self._locks: dict[tuple[str, str], threading.Lock] = {}
         self._recorder = Recorder(watched)
         self._away: deque[HistoryPoint] = deque(maxlen=OUTAGE_POINTS)
         self._projects = {settings.project}
-        self._projects_at: datetime | None = None
-        self._alerts: dict[str, tuple[datetime, list[RuleState]]] = {}
         self._due: deque[str] = deque()
         self._writing = threading.Lock()
         self._wake, self._stop = threading.Event(), threading.Event()
@@ -146,7 +135,7 @@ class Telemetry:
             _LOG.warning("the store is down: %s", problem)
         self._problem = problem
         if unreadable is not None:
-            self._known.clear()  # what it said before may not hold any more
+            self._figures.clear()  # what it said before may not hold any more
         found = [Reading("ringtrue_build_info", 1.0, self._about), Reading("ringtrue_store_up", float(problem is None))]
         for part in self._parts:
             if unreadable is None or not part.of_store:
@@ -154,15 +143,12 @@ class Telemetry:
         errors = [(part, count) for (whose, part), count in list(self._errors.items()) if whose == project]
         return found + [Reading("ringtrue_collect_errors_total", float(count), {"part": part}) for part, count in errors]
 
-    def alerts(self, project: str) -> list[RuleState]:
+    def alerts(self, project: str) -> list[AlertRule]:
         """Return the state of every shipped rule over the stored history of a project, at most some seconds old."""
-        known, now = self._alerts.get(project), self._now()
-        if known is not None and timedelta() <= now - known[0] < ALERTS_FRESH:
-            return known[1]
-        held = max(LOOKBACK, 2.5 * self._every)
-        found = rule_states(self._store.only(project), project, now=now, lookback=held)
-        self._alerts[project] = (now, found)
-        return found
+        store, held = self._store.only(project), max(LOOKBACK, 2.5 * self._every)
+        return self._figures.get(
+            ("alerts", project), lambda: rule_states(store, project, now=self._now(), lookback=held), fresh=ALERTS_S
+        )
 
     def _queue(self, store: Store, project: str, now: datetime) -> Iterator[Reading]:
         if self.queue is not None:
@@ -174,26 +160,17 @@ class Telemetry:
     def _of_part(self, project: str, part: _MetricSource, now: datetime, refresh: bool) -> tuple[Reading, ...]:
         key = (project, part.name)
         self._errors.setdefault(key, 0)  # a counter must be seen at 0 before its first step counts
-        known = self._known.get(key)
-        # A slow part is read by the background; a scrape reads it only where that does not run.
-        fresh = part.fresh if part.fresh == FRESH or self._thread is None else 3 * part.fresh
-        if known is not None and not refresh and timedelta() <= now - known.at < fresh:
-            return known.found
-        lock = self._locks.setdefault(key, threading.Lock())
-        # Where somebody else is reading it, what is known is new enough; the first time there is nothing but to wait.
-        if not lock.acquire(blocking=known is None or refresh) and known is not None:
-            return known.found
-        try:
-            found = tuple(part.read(self._store.only(project), project, now))
-        except Exception as problem:  # whatever one part meets, the others are still told
-            if self._errors[key] == 0:
-                _LOG.warning("the metrics of %s cannot be read: %s: %s", part.name, type(problem).__name__, problem)
-            self._errors[key] += 1
-            found = ()
-        finally:
-            lock.release()
-        self._known[key] = _Known(now, found)
-        return found
+
+        def read() -> tuple[Reading, ...]:
+            try:
+                return tuple(part.read(self._store.only(project), project, now))
+            except Exception as problem:  # whatever one part meets, the others are still told
+                if self._errors[key] == 0:
+                    _LOG.warning("the metrics of %s cannot be read: %s: %s", part.name, type(problem).__name__, problem)
+                self._errors[key] += 1
+                return ()
+
+        return self._figures.get(key, read, fresh=part.fresh, again=refresh)
 
     # ── history ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -226,13 +203,10 @@ class Telemetry:
                 self._wake.wait(max(0.0, round_at - time.monotonic()))
 
     def _known_projects(self) -> list[str]:
-        now = self._now()
-        if self._projects_at is None or not timedelta() <= now - self._projects_at < PROJECTS_EVERY:
-            try:
-                self._projects |= set(self._store.projects())
-                self._projects_at = now
-            except Exception as problem:  # asked again with the next round
-                _LOG.warning("the projects of the store cannot be listed: %s", problem)
+        try:
+            self._projects |= self._figures.get("projects", lambda: set(self._store.projects()), fresh=PROJECTS_S)
+        except Exception as problem:  # asked again with the next round
+            _LOG.warning("the projects of the store cannot be listed: %s", problem)
         return sorted(self._projects)
 
     def remember(self, project: str) -> None:
@@ -246,5 +220,3 @@ class Telemetry:
             except Exception as problem:
                 _LOG.warning("the history of the gauges cannot be written: %s", problem)
                 self._away.extend(points)
-                return
-        self._alerts.pop(project, None)

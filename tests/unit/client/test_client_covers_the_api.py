@@ -87,9 +87,9 @@ def _runs(service: Client, found: dict[str, Any]) -> None:
     found["progress"] = told
     job = service.evaluate(golden="hotel", retriever="bm25", measures=FAST, wait=False)
     found["job"] = job
-    service.cancel(job.job_id)
+    service.jobs.cancel(job.job_id)
     found["watched"] = list(service.jobs.watch(job.job_id))
-    found["ended"] = service.job(job.job_id)
+    found["ended"] = service.jobs.get(job.job_id)
     try:
         service.jobs.wait(job.job_id)
     except CannotDecide as problem:

@@ -65,9 +65,9 @@ def timeline(store: Store, name: str, minutes: range) -> dict[str, int]:
 def test_low_recall_fires_after_15_minutes_and_not_before(store: Store) -> None:
     store.add_history(recall([0.82] * 10 + [0.70] * 21))
     assert timeline(store, "RingtrueRecallLow", range(5, 31)) == {"inactive": 5, "pending": 10, "firing": 25}
-    (found,) = [one for one in rule_states(store, "shop", now=after(30)) if one.rule.name == "RingtrueRecallLow"]
+    (found,) = [one for one in rule_states(store, "shop", now=after(30)) if one.name == "RingtrueRecallLow"]
     (alert,) = found.alerts
-    assert alert.since == after(10)
+    assert alert.since == timestamp(after(10))
     assert alert.value == 0.70
     assert alert.labels == {**LABELS, "project": "shop", "severity": "critical"}
     assert alert.summary == "Recall@10 of hybrid is 0.700, below 0.75"
@@ -86,7 +86,7 @@ def test_a_drop_against_the_median_of_seven_days(lite: Store) -> None:
     good = [0.90] * days
     lite.add_history(recall([*good, *[0.84] * 40], every=3))
     lite.add_history(series("ringtrue_retrieval_ndcg_at_k", [*good, *[0.86] * 40], every=3, **LABELS))
-    found = {one.rule.name: one for one in rule_states(lite, "shop", now=after(days + 30))}
+    found = {one.name: one for one in rule_states(lite, "shop", now=after(days + 30))}
     assert found["RingtrueRecallDropped"].state == "firing"
     assert found["RingtrueRecallLow"].state == "inactive", "0.84 is not low"
     assert found["RingtrueNdcgDropped"].state == "inactive", "0.04 is not much"

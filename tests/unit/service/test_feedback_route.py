@@ -11,6 +11,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.log import record_feedback
+from ringtrue.service.models import place_cursor
 from ringtrue.service.routes.log import EVENT_EXAMPLES
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 from stores import kind as kind
@@ -109,10 +110,11 @@ def test_pages_and_filters(client: TestClient) -> None:
         seen += [row["event_id"] for row in page["items"]]
         cursor = page["next"]
     assert seen == [*(f"ef_{n:02}" for n in range(29, -1, -1)), "ef_re"]
-    assert ok(client.get("/v1/feedback", params={"cursor": "9999-12-31T23:59:59.999999Z~x"}))["items"][0]["event_id"] == seen[0]
+    last = place_cursor("9999-12-31T23:59:59.999999Z", "x")
+    assert ok(client.get("/v1/feedback", params={"cursor": last}))["items"][0]["event_id"] == seen[0]
     for filters in ({"event_type": "re_search"}, {"session_id": "t"}, {"until": "2026-03-01T11:30:00Z"}):
         assert [row["event_id"] for row in ok(client.get("/v1/feedback", params=filters))["items"]] == ["ef_re"], filters
-    for cursor in ("nobody gave this", "2026-03-01~x"):
+    for cursor in ("nobody gave this", place_cursor("2026-03-01", "x"), place_cursor("2026-03-01T12:00:00.000000Z")):
         answer = client.get("/v1/feedback", params={"cursor": cursor})
         assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_cursor")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ringtrue.service.gauges import Reading
-from ringtrue.service.history import MOST_SERIES, Recorder, trend, trends
+from ringtrue.service.history import MOST_SERIES, Recorder, trends
 from ringtrue.store import HistoryPoint, Store, timestamp
 from stores import empty as empty
 from stores import kind as kind
@@ -60,27 +60,17 @@ def test_a_trend_is_read_from_the_store(store: Store) -> None:
         for k in ("5", "10")
     ]
     store.add_history([*points, HistoryPoint(timestamp(after(1)), RECALL, 0.99, {"k": "10"}, "another")])
-    found = trend(store, "default", RECALL, {"k": "10", "retriever": 'hyb"rid é'}, since=after(20))
+    (found,) = trends(store, "default", RECALL, {"k": "10", "retriever": 'hyb"rid é'}, since=after(20)).values()
     assert found == [(after(minute), minute / 100) for minute in range(20, 30)]
     assert [dict(labels)["k"] for labels in trends(store, "default", RECALL)] == ["10", "5"]
-    assert trend(store, "another", RECALL) == [(after(1), 0.99)]
-    assert trend(store, "nobody", RECALL) == []
-
-
-def test_of_several_series_a_trend_is_the_one_seen_last(store: Store) -> None:
-    store.add_history(
-        [
-            HistoryPoint(timestamp(after(minute)), RECALL, value, {"golden": golden})
-            for minute, value, golden in [(0, 0.5, "v1"), (1, 0.5, "v1"), (2, 0.6, "v2")]
-        ]
-    )
-    assert trend(store, "default", RECALL) == [(after(2), 0.6)]
+    assert list(trends(store, "another", RECALL).values()) == [[(after(1), 0.99)]]
+    assert trends(store, "nobody", RECALL) == {}
 
 
 @pytest.mark.parametrize("most", [1, 7, 100])
 def test_a_long_trend_is_thinned_and_ends_with_the_newest(store: Store, most: int) -> None:
     store.add_history([HistoryPoint(timestamp(after(minute)), RECALL, float(minute)) for minute in range(500)])
-    found = trend(store, "default", RECALL, most=most)
+    (found,) = trends(store, "default", RECALL, most=most).values()
     assert len(found) <= most
     assert len(found) > most * 0.9
     assert found[-1] == (after(499), 499.0)

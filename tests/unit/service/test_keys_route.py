@@ -14,6 +14,7 @@ from rest_service import problem
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Access, Caller
 from ringtrue.service.errors import Refused
+from ringtrue.service.models import place_cursor
 from ringtrue.service.routes.server import NewKey, create_key
 from stores import kind as kind
 from stores import url as url
@@ -101,7 +102,7 @@ def test_the_audit_trail_in_pages(client: TestClient) -> None:
         cursor = page["next"]
     assert seen == [f"f{number}" for number in range(8, -1, -1)]
     assert [entry["subject"] for entry in ok(client.get("/v1/audit", params={"subject": "f3"}))["items"]] == ["f3"]
-    for cursor in ("x", "2026-03-01T12:00:00.000000Z~-1", "2026~0"):
+    for cursor in ("x", place_cursor("2026-03-01T12:00:00.000000Z", -1), place_cursor("2026", 0)):
         answer = client.get("/v1/audit", params={"cursor": cursor})
         assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_cursor")
 

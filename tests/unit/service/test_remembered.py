@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringtrue.service.context import FigureCache
+from ringtrue.service.caches import FigureCache
 
 
 class Source:

@@ -12,6 +12,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.golden import golden_from, load
+from ringtrue.service.models import place_cursor
 from ringtrue.service.routes.reviews import Grade, NewPairs, Publish, WantNext, Why
 from ringtrue.store import Store
 from stores import kind as kind
@@ -121,7 +122,7 @@ def test_pages_and_backlog(client: TestClient) -> None:
     backlog = ok(client.get("/v1/reviews/backlog"))
     assert (backlog["pending_review"], backlog["total"]) == (9, 9)
     assert backlog["oldest_seconds"] >= 0
-    for cursor in ("x", "1~2", "nan"):
+    for cursor in ("x", place_cursor(1.0, "2"), place_cursor(float("nan"), "2026-03-01T12:00:00.000000Z", "x")):
         answer = client.get("/v1/reviews", params={"cursor": cursor})
         assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_cursor"), cursor
 

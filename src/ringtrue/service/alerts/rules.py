@@ -17,14 +17,16 @@ from functools import cache
 from importlib.resources import files
 from itertools import takewhile
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from ringtrue.answers import Alert, AlertRule, RuleState
 from ringtrue.service.gauges import CATALOGUE, WHOLE, MetricNames, Reading
 from ringtrue.service.history import LOOKBACK, Labels, labels_key
+from ringtrue.store import timestamp
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -158,10 +160,6 @@ class ShippedRule:
     summary: str
     description: str
 
-    @property
-    def severity(self) -> str:
-        return self.labels["severity"]
-
 
 def rules_text(names: MetricNames | None = None) -> str:
     """Return the rules as a file for Prometheus, with the metrics called as ``names`` says."""
@@ -188,17 +186,13 @@ def shipped_rules() -> tuple[ShippedRule, ...]:
             name=row["alert"],
             condition=CONDITIONS[row["alert"]],
             text=row["expr"],
-            lasts=_seconds(row.get("for", "0m")),
+            lasts=float(row.get("for", "0m")[:-1]) * _SECONDS[row.get("for", "0m")[-1]],
             labels=row["labels"],
             **row["annotations"],
         )
         for row in rows
         if row["alert"] in CONDITIONS
     )
-
-
-def _seconds(duration: str) -> float:
-    return float(duration[:-1]) * _SECONDS[duration[-1]]
 
 
 def filled(template: str, labels: Mapping[str, str], value: float) -> str:
@@ -226,46 +220,23 @@ def _duration(value: float) -> str:
     """Return seconds as Prometheus shows them: ``8d 2h 0m 5s``."""
     if value < 60:
         return f"{value:.4g}s"
-    minutes, left = divmod(int(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d {hours}h {minutes}m {left}s"
-    return f"{hours}h {minutes}m {left}s" if hours else f"{minutes}m {left}s"
+    left = int(value)
+    parts: list[str] = []
+    for unit, seconds in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, seconds)
+        if count or parts:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts)
 
 
 MINUTE = 60.0
 LONGEST = 6 * 60
 """Minutes back in which the beginning of an alert is looked for; no rule requires longer."""
-State = Literal["firing", "pending", "inactive", "no data"]
-
-
-@dataclass(frozen=True)
-class ActiveAlert:
-    """One series for which a rule holds."""
-
-    state: Literal["firing", "pending"]
-    labels: dict[str, str]
-    value: float
-    since: datetime
-    """The first minute since when it has held without a break; at most six hours ago."""
-    summary: str
-    description: str
-
-
-@dataclass(frozen=True)
-class RuleState:
-    """The state of one rule, which is that of its strongest alert."""
-
-    rule: ShippedRule
-    state: State
-    """'no data' if the history has no current value that the rule looks at."""
-    alerts: tuple[ActiveAlert, ...]
 
 
 def rule_states(
     store: Store, project: str, *, now: datetime, rules: Sequence[ShippedRule] | None = None, lookback: timedelta = LOOKBACK
-) -> list[RuleState]:
+) -> list[AlertRule]:
     """Return the state of every rule for a project at ``now``, by default of the shipped rules.
 
     ``lookback`` is how long a stored point holds.
@@ -274,30 +245,29 @@ def rule_states(
     return [_state(rule, _checked_samples(store, project, rule.condition, now, lookback), now) for rule in chosen]
 
 
-def _state(rule: ShippedRule, series: dict[Labels, Samples], now: datetime) -> RuleState:
+def _state(rule: ShippedRule, series: dict[Labels, Samples], now: datetime) -> AlertRule:
     alerts = tuple(_alerts(rule, series, now))
-    if alerts:
-        return RuleState(rule, "firing" if any(alert.state == "firing" for alert in alerts) else "pending", alerts)
     known = any(not np.isnan(samples[-1]) for samples in series.values())
-    return RuleState(rule, "inactive" if known else "no data", ())
+    states: set[str] = {alert.state for alert in alerts}
+    state: RuleState = "firing" if "firing" in states else "pending" if states else "inactive" if known else "no data"
+    return AlertRule(rule.name, state, rule.labels["severity"], " ".join(rule.text.split()), rule.lasts, alerts)
 
 
-def _alerts(rule: ShippedRule, series: dict[Labels, Samples], now: datetime) -> Iterator[ActiveAlert]:
+def _alerts(rule: ShippedRule, series: dict[Labels, Samples], now: datetime) -> Iterator[Alert]:
     check = rule.condition.check
     for key, samples in sorted(series.items(), key=itemgetter(0)):
         value = check(samples)
-        if value is None:
-            continue
-        lasted = _lasted(check, samples)
-        labels = {**dict(key), **rule.labels}
-        yield ActiveAlert(
-            state="firing" if lasted >= rule.lasts else "pending",
-            labels=labels,
-            value=float(value),
-            since=now - timedelta(seconds=lasted),
-            summary=filled(rule.summary, labels, value),
-            description=filled(rule.description, labels, value),
-        )
+        if value is not None:
+            lasted = _lasted(check, samples)
+            labels = {**dict(key), **rule.labels}
+            yield Alert(
+                state="firing" if lasted >= rule.lasts else "pending",
+                labels=labels,
+                value=float(value),
+                since=timestamp(now - timedelta(seconds=lasted)),
+                summary=filled(rule.summary, labels, value),
+                description=filled(rule.description, labels, value),
+            )
 
 
 def _lasted(check: Check, samples: Samples) -> float:

@@ -68,8 +68,7 @@ class EvaluationForm:
             golden_named(access, self.golden or None),
             retriever=self.retriever.strip() or None,
             measures=measures_in(self.measures),
-            k=int(self.k) if self.k.strip() else None,
-            split=self.split,
+            options={"k": int(self.k) if self.k.strip() else None, "split": self.split},
             feature_id=TRIED if self.tried else None,
         )
 
@@ -160,7 +159,8 @@ def job_list(request: Request, access: PageReader, cursor: Cursor = None, state:
     if state and state not in get_args(JobState):
         raise InputError(f"there is no state '{state}'; choose {', '.join(get_args(JobState))}, or leave it out")
     chosen: Any = state or None
-    shown, after = server.jobs_page(access, JOBS, cursor, chosen)
+    part = server.jobs_page(access, JOBS, cursor, chosen)
+    shown, after = part.items, part.next
     return page(
         request, "jobs.html.jinja", active="evaluate", jobs=shown, next=after, cursor=cursor, state=chosen or "",
         known=get_args(JobState),

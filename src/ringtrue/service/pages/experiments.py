@@ -53,7 +53,8 @@ def overview(
     measures = sweeping.measures_of(trial for unit in units for trial in _members(unit))
     chosen = _measure(measure, measures) if measures else ""
     fitting = [unit for unit in units if _fits(unit, text.strip().casefold(), DECISIONS.get(verdict))]
-    rows, following = paged_after(_sorted(fitting, chosen, sort), cursor, SHOWN, "id")
+    part = paged_after(_sorted(fitting, chosen, sort), cursor, SHOWN, "id")
+    rows, following = part.items, part.next
     values: dict[str, Any] = {
         "rows": [_row(unit, chosen) for unit in rows], "next": following, "cursor": cursor, "sort": sort, "measure": chosen,
         "lower": lower_is_better(chosen), "found": len(fitting), "filtered": bool(text.strip() or verdict),

@@ -26,8 +26,7 @@ from ringtrue.service.library import AT_A_TIME, figure, kept_among
 from ringtrue.service.pages.shell import page
 
 if TYPE_CHECKING:
-    from ringtrue.answers import LogStep
-    from ringtrue.service.alerts import RuleState
+    from ringtrue.answers import AlertRule, LogStep
     from ringtrue.store import StoredResult
 
 router = APIRouter(include_in_schema=False)
@@ -61,7 +60,7 @@ def overview(request: Request, access: PageReader, series: Annotated[int, Query(
     parts = sorted(found.slow.health.parts, key=lambda part: ORDER[part.state])
     values: dict[str, Any] = {
         "found": found, "verdict": verdict(found), "parts": list(map(_part, parts)),
-        "alerts": [(one, _helps(one.rule.name)) for one in found.slow.alerts], "chosen": chosen,
+        "alerts": [(one, _helps(one.name)) for one in found.slow.alerts], "chosen": chosen,
         "tiles": [] if chosen is None else [_tile(chosen, name) for name in MEASURES],
         "measured": "" if chosen is None else f"{shorten(chosen.retriever)[:60]} on {chosen.last.golden or 'an unknown set'}",
         "trends": [] if chosen is None else [(name, _trend(chosen, name)) for name in MEASURES],
@@ -153,7 +152,7 @@ class Slow:
     """What takes long to read."""
 
     health: Health
-    alerts: tuple[RuleState, ...]
+    alerts: tuple[AlertRule, ...]
     """Those that fire or are about to."""
     watched: int
     """Rules that have something to look at."""
@@ -208,7 +207,7 @@ class Glance:
         return [part for part in self.slow.health.parts if part.state == "wrong"]
 
     @property
-    def firing(self) -> list[RuleState]:
+    def firing(self) -> list[AlertRule]:
         return [one for one in self.slow.alerts if one.state == "firing"]
 
 

@@ -105,7 +105,8 @@ def explorer(request: Request, access: PageReader, wanted: Wanted, cursor: Curso
         said = refused(problem).message
         return fragment(request, "queries.html.jinja", "rows", status=422, **told, part=True, problem=said)
     found = newest_searches(access, limit=SHOWN + 1, before=cursor, **asked)
-    rows, following = paged(found, SHOWN, search_cursor)
+    part = paged(found, SHOWN, search_cursor)
+    rows, following = part.items, part.next
     values: dict[str, Any] = {
         "rows": rows,
         "next": following,

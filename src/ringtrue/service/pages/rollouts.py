@@ -118,7 +118,7 @@ def change_test(access: PageWriter, feature: str, to: ChoiceField, why: ReasonFi
     """Pause, resume or reject a test."""
     if to not in CHANGES:
         raise InputError(f"a test cannot be made '{to}'; choose {', '.join(CHANGES)}")
-    rollouts.change_status(access, feature, CHANGES[to], why=why)  # type: ignore[arg-type]
+    rollouts.status(access, feature, rollouts.NewStatus(status=CHANGES[to], why=why))  # type: ignore[arg-type]
     return RedirectResponse(f"/tests/{quote(feature, safe='')}", 303)
 
 
@@ -191,7 +191,7 @@ def flag_page(request: Request, access: PageReader, name: str, stepped: Choice =
     if listed is None:
         raise MissingInput(f"there is no flag '{name}'; /flags lists those there are")
     decision = None if listed.preset else _checked(access, name)
-    history = rollouts.flag_history(access, name)
+    history = access.store.audit(project=access.project, subject=name, limit=rollouts.CHANGES)
     checks = decision.checks if decision is not None else ()
     here = [entry for entry in history if (entry.detail.get("after") or {}).get("stage_since") == listed.stage_since]
     return page(
@@ -206,7 +206,7 @@ def flag_page(request: Request, access: PageReader, name: str, stepped: Choice =
 @router.post("/flags/{name}/step")
 def further(access: PageWriter, name: str) -> Response:
     """Take a flag as far as the evidence allows, which may be back."""
-    decision = rollouts.step_flag(access, name)
+    decision = rollouts.step_on(access, name, rollouts.FlagStep())
     return RedirectResponse(f"/flags/{quote(name, safe='')}?stepped={decision.action}", 303)
 
 
@@ -215,7 +215,7 @@ def back(access: PageWriter, name: str, why: ReasonField = "") -> Response:
     """Take the feature away from everybody at once."""
     if not why.strip():
         raise InputError("say why it is rolled back; whoever looks at it later will want to know")
-    rollouts.roll_back_flag(access, name, why=why.strip())
+    rollouts.take_back(access, name, rollouts.RollBack(why=why))
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 

@@ -51,7 +51,7 @@ from ringtrue.service.library import (
     keep_baseline,
     kept_among,
     named,
-    report_opened,
+    report_told,
     run_opened,
 )
 from ringtrue.service.models import Cursor
@@ -171,11 +171,11 @@ def _told(access: Access, run_id: str, evaluation: Evaluation, baseline: str) ->
     except RingtrueError as missing:  # the run is there all the same
         problem = clean(str(missing))
     if wanted and wanted != by:
-        report = report_opened(access, run_id, evaluation, baseline=wanted)
+        report = report_told(access, evaluation, baseline=wanted)
         return Told(report, preview=wanted.replace("@", " "), by=wanted)
     if judged is None:
-        return Told(report_opened(access, run_id, evaluation, baseline=None), problem=problem)
-    report = report_opened(access, run_id, evaluation, baseline=by or None)
+        return Told(report_told(access, evaluation, baseline=None), problem=problem)
+    report = report_told(access, evaluation, baseline=by or None)
     # The rules may have changed since: what is told is what the gate said then.
     own = report.verdict.comparison if report.verdict is not None else None
     return Told(replace(report, verdict=replace(judged.verdict, comparison=own)), judged, by=by, problem=problem)

@@ -279,6 +279,7 @@ def wanted_of(access: Writer, request: EvaluateRequest) -> EvaluationPlan:
         golden = read_set(json.dumps(request.test_set).encode(), "json")
     else:
         golden = golden_named(access, request.golden)
-    asked: dict[str, Any] = request.model_dump(exclude={"golden", "test_set", "wait"})
-    asked |= {"measures": tuple(request.measures), "allow": tuple(request.allow)}
-    return EvaluationPlan(golden, uploaded=request.test_set is not None, **asked)
+    options = request.model_dump(include={"k", "split", "sample", "scope", "failed", "allow"})
+    own: dict[str, Any] = request.model_dump(include={"retriever", "documents", "feature_id"})
+    uploaded = request.test_set is not None
+    return EvaluationPlan(golden, measures=tuple(request.measures), options=options, uploaded=uploaded, **own)

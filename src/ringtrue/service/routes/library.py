@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -27,7 +26,19 @@ from ringtrue.service.auth import Access, Reader, Writer
 from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.evaluating import keys_of, renamed
 from ringtrue.service.library import KeptSet, answers_of, check_address
-from ringtrue.service.models import Cursor, Label, Limit, Line, Name, Page, Strict, paged_after, plain, record_from
+from ringtrue.service.models import (
+    Cursor,
+    Label,
+    Limit,
+    Line,
+    Name,
+    Page,
+    Strict,
+    bounded_json,
+    paged_after,
+    plain,
+    record_from,
+)
 from ringtrue.service.routes.evaluate import TEST_SET, Body, kind_of, read_set, request_body
 from ringtrue.service.routes.log import PathName
 from ringtrue.service.routes.verdicts import AFTER
@@ -71,8 +82,7 @@ UPLOAD = request_body(
 @golden_routes.get("")
 def list_golden(access: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[GoldenItem]:
     """List the golden sets by name, those that come with Ringtrue included."""
-    shown, behind = paged_after(library.golden_sets(access), cursor, limit, "name")
-    return Page(items=shown, next=behind)
+    return paged_after(library.golden_sets(access), cursor, limit, "name")
 
 
 @golden_routes.post(
@@ -157,16 +167,14 @@ class BaselineRequest(Strict, examples=[{"run": AFTER, "name": "hotel-search"}])
 @baselines_routes.get("")
 def list_baselines(access: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[BaselineItem]:
     """List the project's baselines by name."""
-    shown, behind = paged_after(library.baselines(access), cursor, limit, "name")
-    return Page(items=shown, next=behind)
+    return paged_after(library.baselines(access), cursor, limit, "name")
 
 
 @baselines_routes.post("", status_code=201)
 def update_baseline(access: Writer, request: BaselineRequest) -> BaselineUpdate:
     """Take a run as the new standard. One that is worse is refused (409) unless forced with a reason."""
     evaluation = answers_of(access, request.run)
-    kept = library.keep_baseline(access, evaluation, run_id=request.run, **request.model_dump(exclude={"run"}))
-    return record_from(BaselineUpdate, kept, kept.baseline, measures=kept.moves)
+    return library.keep_baseline(access, evaluation, run_id=request.run, **request.model_dump(exclude={"run"}))
 
 
 @baselines_routes.get("/{name}")
@@ -215,18 +223,11 @@ class ExperimentJson(BaseModel):
 
 
 class NewExperiment(ExperimentJson):
-    """A new experiment; a number that JSON does not have could not be read again."""
+    """A new experiment."""
 
     @model_validator(mode="after")
     def _modest(self) -> NewExperiment:
-        try:
-            size = len(json.dumps(self.model_dump(), allow_nan=False, ensure_ascii=False).encode())
-        except UnicodeEncodeError:
-            raise ValueError("holds half of a surrogate pair, which is not a character") from None
-        except ValueError:
-            raise ValueError("holds NaN or an infinite number; write null if a figure is not defined") from None
-        if size > MOST_LETTERS:
-            raise ValueError(f"must be shorter than {MOST_LETTERS:,} letters of JSON")
+        bounded_json(self.model_dump(), MOST_LETTERS)
         return self
 
 
@@ -254,9 +255,7 @@ class NewExperiments(
 @experiments_routes.get("")
 def list_experiments(access: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[ExperimentJson]:
     """List experiments, the newest first."""
-    newest = list(table_of(access).all())[::-1]
-    shown, behind = paged_after(newest, cursor, limit, "id")
-    return Page[ExperimentJson](items=[ExperimentJson.of(one) for one in shown], next=behind)
+    return paged_after(table_of(access).all()[::-1], cursor, limit, "id", ExperimentJson.of)
 
 
 @experiments_routes.get("/{experiment_id}")

@@ -20,7 +20,7 @@ from ringtrue.log.linking import linked
 from ringtrue.log.redact import ERROR
 from ringtrue.service.auth import Access, Reader, Writer
 from ringtrue.service.errors import ERRORS, Refused
-from ringtrue.service.idempotency import name_once, sent_with_key
+from ringtrue.service.idempotency import name_once
 from ringtrue.service.models import (
     JSON_ONLY,
     Cursor,
@@ -39,8 +39,9 @@ from ringtrue.service.models import (
     numbered,
     one_or_many,
     paged,
+    place_cursor,
+    place_in,
     record_from,
-    wrong_cursor,
 )
 from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import HEADER, Traffic, kind_of
@@ -169,7 +170,7 @@ Searches = one_or_many(SentSearch, most=MOST)
 
 
 def logged_rows(
-    searches: Sequence[SentSearch], project: str, *, name: Callable[[int], str | None] | None = None, traffic: Traffic = "user"
+    searches: Sequence[SentSearch], project: str, *, name: Callable[[int], str | None], traffic: Traffic = "user"
 ) -> list[LoggedQuery]:
     """Return searches as the log keeps them; one without id, time or quality proxy gets them here.
 
@@ -181,8 +182,7 @@ def logged_rows(
         values = dict(search.__dict__)
         del values["result_count"]
         moment = query_name.tick()
-        named = name(place) if name is not None else None
-        values["query_id"] = values["query_id"] or named or query_name.name(moment, search.query)
+        values["query_id"] = values["query_id"] or name(place) or query_name.name(moment, search.query)
         values["created_at"] = values["created_at"] or iso(moment.clock)
         values["traffic"] = traffic if search.traffic == "user" else search.traffic
         values["stages"] = tuple(StageLogged(one.name, one.input, one.output, one.ms) for one in search.stages)
@@ -202,22 +202,6 @@ def sent_traffic(request: Request) -> Traffic:
         raise Refused(422, "invalid_input", f"header {HEADER}: {problem}", field="header") from None
 
 
-def is_moment(text: str) -> bool:
-    """True for a time as the store writes it."""
-    try:
-        return timestamp(text) == text
-    except InputError:
-        return False
-
-
-def log_place(cursor: str) -> tuple[str, str]:
-    """Return time and id of the last row of a page of the log; raises Refused for an invalid cursor."""
-    at, mark, name = cursor.partition("~")
-    if not mark or not name or not is_moment(at):
-        raise wrong_cursor()
-    return at, name
-
-
 queries_routes = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS, strict_content_type=False)
 STEPS: dict[Step, timedelta] = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 MOST_BUCKETS = 2_000
@@ -235,7 +219,7 @@ async def log_searches(
     The header `Ringtrue-Traffic` (evaluation, gate, shadow, test) marks searches that are not users'.
     """
     searches: list[SentSearch] = as_list(body)
-    name = partial(name_once, request, "eq") if sent_with_key(request) else None
+    name = partial(name_once, request, "eq")
     rows = logged_rows(searches, access.project, name=name, traffic=sent_traffic(request))
     fresh = all(search.query_id is None for search in searches)
     stored = await access.service.intake.add(rows, size=body_size(request), fresh=fresh)
@@ -263,19 +247,18 @@ def list_searches(
     filters: dict[str, Any] = {"text": text, "tool": tool, "session_id": session_id, "since": since, "until": until}
     filters |= {"trouble": trouble, "slower_than": slower_than, "traffic": traffic}
     rows = newest_searches(access, limit=limit + 1, before=cursor, **filters)
-    shown, behind = paged(rows, limit, search_cursor)
-    return Page(items=[record_from(LoggedSearch, row) for row in shown], next=behind)
+    return paged(rows, limit, search_cursor, partial(record_from, LoggedSearch))
 
 
 def newest_searches(access: Access, *, limit: int, before: str | None = None, **filters: Any) -> list[LoggedQuery]:
     """Return the newest searches of the log that fit; ``before`` is a ``search_cursor``, raises Refused for any other text."""
-    place = None if before is None else log_place(before)
+    place = None if before is None else place_in(before, datetime, str)
     return access.store.queries(project=access.project, limit=limit, before=place, newest=True, **filters)[::-1]
 
 
 def search_cursor(row: LoggedQuery) -> str:
     """Return what stands for a search's place in a list, also when the search is deleted."""
-    return f"{row.created_at}~{row.query_id}"
+    return place_cursor(row.created_at, row.query_id)
 
 
 @queries_routes.get("/stats")
@@ -395,7 +378,7 @@ def list_feedback(
 ) -> Page[Event]:
     """List events, the newest first."""
     store, take = access.store, limit + 1
-    place = None if cursor is None else log_place(cursor)
+    place = None if cursor is None else place_in(cursor, datetime, str)
     # The store limits by time; events of the same microsecond as the cursor's are left out here.
     ends = [] if until is None else [timestamp(until)]
     if place is not None:
@@ -416,5 +399,4 @@ def list_feedback(
         if len(older) > limit or len(rows) < take:
             break
         take *= 2
-    shown, behind = paged(older, limit, lambda event: f"{event.created_at}~{event.event_id}")
-    return Page(items=shown, next=behind)
+    return paged(older, limit, lambda event: place_cursor(event.created_at, event.event_id))

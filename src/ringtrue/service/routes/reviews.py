@@ -5,10 +5,8 @@ Which judgment counts is decided where they are used; a person's always wins.
 
 from __future__ import annotations
 
-import base64
-import json
-import math
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -21,7 +19,21 @@ from ringtrue.review import GUIDELINES, RESERVED, key_of
 from ringtrue.service import reviewing
 from ringtrue.service.auth import Admin, Reader, Reviewer, Writer
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Id, Label, Limit, Line, Name, Page, Strict, Text, paged, record_from, wrong_cursor
+from ringtrue.service.models import (
+    Cursor,
+    Id,
+    Label,
+    Limit,
+    Line,
+    Name,
+    Page,
+    Strict,
+    Text,
+    paged,
+    place_cursor,
+    place_in,
+    record_from,
+)
 from ringtrue.service.routes.log import PathName
 from ringtrue.store import ReviewItem, StoredJudgment, timestamp
 
@@ -103,23 +115,9 @@ def list_pairs(
     access: Reader, state: Annotated[answers.ReviewState | None, Query()] = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[answers.Pair]:
     """List pairs, the most urgent first. Grades are not shown: reviewers are blind."""
-    place = None if cursor is None else _place(cursor)
+    place = None if cursor is None else place_in(cursor, float, datetime, str)
     found = access.store.review_items(project=access.project, state=state, after=place, limit=limit + 1)
-    shown, behind = paged(found, limit, lambda last: f"{last.priority!r}~{last.created_at}~{last.item_key}")
-    return Page(items=list(map(_pair, shown)), next=behind)
-
-
-def _place(cursor: str) -> tuple[float, str, str]:
-    """Return priority, time and key of the last pair that was shown."""
-    priority, _, rest = cursor.partition("~")
-    created_at, mark, key = rest.partition("~")
-    try:
-        number = float(priority)
-    except ValueError:
-        raise wrong_cursor() from None
-    if not mark or not math.isfinite(number):
-        raise wrong_cursor()
-    return number, created_at, key
+    return paged(found, limit, lambda last: place_cursor(float(last.priority), last.created_at, last.item_key), _pair)
 
 
 def _pair(item: ReviewItem) -> answers.Pair:
@@ -232,7 +230,6 @@ class ManualJudgments(
     judgments: Annotated[list[ManualJudgment], Field(min_length=1, max_length=MOST)]
 
 
-JudgmentCursor = Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")]
 Annotator = Annotated[str | None, Query(max_length=200)]
 OneQuery = Annotated[str | None, Query(max_length=200)]
 
@@ -244,7 +241,7 @@ def list_judgments(
     source: Annotated[answers.JudgmentSource | None, Query()] = None,
     annotator: Annotator = None,
     limit: Limit = 50,
-    cursor: JudgmentCursor = None,
+    cursor: Cursor = None,
 ) -> Page[answers.KeptJudgment]:
     """List judgments by query, item, source and annotator."""
     found = access.store.judgments(
@@ -252,26 +249,10 @@ def list_judgments(
         query_ids=None if query_id is None else [query_id],
         source=source,
         annotator=annotator,
-        after=None if cursor is None else _judgment_place(cursor),
+        after=None if cursor is None else place_in(cursor, str, str, str, str),
         limit=limit + 1,
     )
-    shown, behind = paged(found, limit, _judgment_cursor)
-    return Page(items=shown, next=behind)
-
-
-def _judgment_cursor(row: StoredJudgment) -> str:
-    place = (row.query_id, row.item_id, row.source, row.annotator)
-    return base64.urlsafe_b64encode(json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()).decode()
-
-
-def _judgment_place(cursor: str) -> tuple[str, str, str, str]:
-    try:
-        query_id, item_id, source, annotator = found = json.loads(base64.urlsafe_b64decode(cursor))
-    except (ValueError, TypeError):
-        raise wrong_cursor() from None
-    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
-        raise wrong_cursor()
-    return query_id, item_id, source, annotator
+    return paged(found, limit, lambda last: place_cursor(last.query_id, last.item_id, last.source, last.annotator))
 
 
 @judgments_routes.post("", status_code=201, name="judge")

@@ -5,12 +5,11 @@ Shadow runs show nobody anything; tests may be looked at after every query; flag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ringtrue import answers
 from ringtrue.errors import InputError, MissingInput, nearest
@@ -50,7 +49,7 @@ from ringtrue.service.errors import ERRORS, Refused, for_rest
 from ringtrue.service.library import check_address
 from ringtrue.service.models import Label, Limit, Line, Name, Strict, record_from
 from ringtrue.service.routes.log import Milliseconds, Past, PathName
-from ringtrue.store import ABTest, AuditEntry, Flag, ShadowRun, TestPoint, timestamp
+from ringtrue.store import ABTest, Flag, ShadowRun, TestPoint, timestamp
 
 shadow_routes = APIRouter(prefix="/v1/shadow", tags=["shadow"], responses=ERRORS)
 MOST = 1_000
@@ -211,6 +210,13 @@ class OneScore(Strict):
         None, description="In the place of both scores, where the test counts differences."
     )
 
+    @model_validator(mode="after")
+    def _either(self) -> OneScore:
+        given = tuple(score is not None for score in (self.control, self.treatment, self.difference))
+        if given not in ((True, True, False), (False, False, True)):
+            raise ValueError(f"query '{self.query_id}' needs control and treatment, or a difference; send one")
+        return self
+
 
 class NewScores(Strict, examples=[{"scores": [{"query_id": "eq_a1", "control": 0.5, "treatment": 1}]}]):
     """What is counted. All are checked before any is."""
@@ -278,14 +284,12 @@ def record_test(access: Writer, feature: PathName, given: NewScores) -> answers.
     """Count the scores of both sides on queries; each query counts once, whoever reports it and however often."""
     store, project, now = access.store, access.project, timestamp(access.now())
     test = found_test(store, feature, project=project)
-    rows, differences = [], []
-    for place, one in enumerate(given.scores):
-        if one.difference is not None and one.control is None and one.treatment is None:
-            differences.append((one.query_id, one.difference))
-        elif one.difference is None and one.control is not None and one.treatment is not None:
-            rows.append(Scores(one.query_id, one.control, one.treatment, f"scores.{place}"))
-        else:
-            raise InputError(f"scores.{place}: query '{one.query_id}' needs control and treatment, or a difference; send one")
+    rows = [
+        Scores(one.query_id, one.control, one.treatment, f"scores.{place}")
+        for place, one in enumerate(given.scores)
+        if one.control is not None and one.treatment is not None
+    ]
+    differences = [(one.query_id, one.difference) for one in given.scores if one.difference is not None]
     measure = measure_of(test)
     if differences and measure is not None:
         wanted = f"{measure} scores of both sides"
@@ -303,16 +307,13 @@ def record_test(access: Writer, feature: PathName, given: NewScores) -> answers.
 @abtests_routes.post("/{feature}/status")
 def status(access: Writer, feature: PathName, given: NewStatus) -> answers.SequentialTest:
     """Pause, resume, graduate or reject a test; it is written down who did it."""
-    return _answer(change_status(access, feature, given.status, why=given.why))
-
-
-def change_status(access: Access, feature: str, status: answers.Status, *, why: str = "") -> Tested:
-    """Pause, resume, graduate or reject a test; it is written down who did it."""
     now = timestamp(access.now())
-    test = set_status(access.store, feature, status, now=now, who=access.who, why=why, project=access.project)
-    return Tested(test, standing(test))
+    test = set_status(access.store, feature, given.status, now=now, who=access.who, why=given.why, project=access.project)
+    return _answer(Tested(test, standing(test)))
 
 
+CHANGES = 50
+"""The newest changes of a flag that are shown."""
 flags_routes = APIRouter(prefix="/v1/flags", tags=["flags"], responses=ERRORS)
 
 
@@ -364,7 +365,7 @@ def _decision(found: Decision) -> answers.FlagDecision:
 def one_flag(access: Reader, name: PathName) -> answers.FlagPage:
     """Return a flag with its graduation checklist and its history; nothing changes."""
     found = checklist(access, name)
-    history = flag_history(access, name)
+    history = access.store.audit(project=access.project, subject=name, limit=CHANGES)
     changes = (answers.FlagChange(entry.at, entry.who, entry.what, str(entry.detail.get("why", ""))) for entry in history)
     return answers.FlagPage(found.before, _decision(found), tuple(changes))
 
@@ -379,13 +380,14 @@ def change(access: Writer, name: PathName, given: FlagUpdate) -> answers.FlagSta
 @flags_routes.post("/{name}/step")
 def step_on(access: Writer, name: PathName, given: FlagStep) -> answers.FlagDecision:
     """Take a feature one stage further where the evidence allows it, back where a guardrail is broken; else say why not."""
-    return _decision(step_flag(access, name, breaches=given.breaches))
+    project, breaches = access.project, given.breaches
+    return _decision(step(access.store, name, now=access.now(), who=access.who, breaches=breaches, project=project))
 
 
 @flags_routes.post("/{name}/rollback")
 def take_back(access: Writer, name: PathName, given: RollBack) -> answers.FlagState:
     """Take a feature away from everybody at once and pause it."""
-    return roll_back_flag(access, name, why=given.why.strip())
+    return roll_back(access.store, name, now=access.now(), who=access.who, why=given.why.strip(), project=access.project)
 
 
 @flags_routes.get("/{name}/variant")
@@ -436,19 +438,3 @@ def resume_flag(access: Access, name: str, *, why: str) -> Flag:
     if flag.state != "paused":
         raise Refused(409, "conflict", f"flag '{name}' is {flag.state}, not paused; there is nothing to resume")
     return set_flag(access, name, why=f"resumed: {why}", state="running")
-
-
-def step_flag(access: Access, name: str, *, breaches: Sequence[str] = ()) -> Decision:
-    """Take a flag one stage further, or back, as the evidence says; return the decision."""
-    store = access.store
-    return step(store, name, now=access.now(), who=access.who, breaches=breaches, project=access.project)
-
-
-def roll_back_flag(access: Access, name: str, *, why: str) -> Flag:
-    """Take a feature away from everybody at once and pause it."""
-    return roll_back(access.store, name, now=access.now(), who=access.who, why=why, project=access.project)
-
-
-def flag_history(access: Access, name: str, *, limit: int = 50) -> list[AuditEntry]:
-    """Return who changed a flag, the newest first."""
-    return access.store.audit(project=access.project, subject=name, limit=limit)

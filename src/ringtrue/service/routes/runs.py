@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -165,13 +165,14 @@ def run_queries(
     """List the queries of a run, by id or the worst first."""
     evaluation = answers_of(access, run_id)
     keys = keys_of(evaluation.scores.measures)
-    shown, after = paged_after(query_lines(evaluation, primary_of(evaluation), sort=sort), cursor, limit, "query_id")
-    items = []
-    for line in shown:
+
+    def shown(line: Any) -> QueryItem:
         scores = {key: known(line.values.get(name)) for name, key in keys.items()}
-        hits = len(evaluation.ranking(line.query_id).hits)
-        items.append(record_from(QueryItem, line, scores=scores, lost=len(line.losses), hits=hits))
-    return Page(items=items, next=after)
+        return record_from(
+            QueryItem, line, scores=scores, lost=len(line.losses), hits=len(evaluation.ranking(line.query_id).hits)
+        )
+
+    return paged_after(query_lines(evaluation, primary_of(evaluation), sort=sort), cursor, limit, "query_id", shown)
 
 
 @router.get("/{run_id}/queries/{query_id:path}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -21,14 +21,27 @@ from ringtrue import answers
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.memory.signals import health_with_memory
 from ringtrue.rollout import health_of, review_and_evaluation
-from ringtrue.service.alerts import RuleState, rules_text
+from ringtrue.service.alerts import rules_text
 from ringtrue.service.auth import Access, Admin, Reader, Writer
 from ringtrue.service.context import Service
 from ringtrue.service.errors import ERRORS, Refused, clean, for_rest
 from ringtrue.service.gauges import METRICS
 from ringtrue.service.history import trends
-from ringtrue.service.models import Cursor, Label, Limit, Moment, Page, Strict, paged, plain, record_from, wrong_cursor
-from ringtrue.service.routes.log import At, PathName, is_moment
+from ringtrue.service.models import (
+    Cursor,
+    Label,
+    Limit,
+    Moment,
+    Page,
+    Strict,
+    paged,
+    place_cursor,
+    place_in,
+    plain,
+    record_from,
+    wrong_cursor,
+)
+from ringtrue.service.routes.log import At, PathName
 from ringtrue.store import MOST_KEY_DAYS, ApiKey, StoredJob, timestamp
 
 jobs_routes = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS)
@@ -62,19 +75,19 @@ def list_jobs(
     access: Reader, limit: Limit = 50, cursor: Cursor = None, state: answers.JobState | None = None
 ) -> Page[answers.Job]:
     """List the project's jobs, the newest first."""
-    shown, after = jobs_page(access, limit, cursor, state)
-    return Page(items=[job_answer(row) for row in shown], next=after)
+    return jobs_page(access, limit, cursor, state, job_answer)
 
 
 def jobs_page(
-    access: Access, limit: int, cursor: str | None, state: answers.JobState | None
-) -> tuple[Sequence[StoredJob], str | None]:
-    """Return some jobs, the newest first, and the cursor of the next page."""
+    access: Access, limit: int, cursor: str | None, state: answers.JobState | None,
+    shown: Callable[[StoredJob], answers.Job] = lambda job: job,
+) -> Page[Any]:  # fmt: skip
+    """Return some jobs, the newest first, each as ``shown`` makes it, and the cursor of the next page."""
     try:
         rows = access.store.jobs(project=access.project, limit=limit + 1, before=cursor, state=state)
     except MissingInput:
         raise wrong_cursor() from None
-    return paged(rows, limit, "job_id")
+    return paged(rows, limit, "job_id", shown)
 
 
 @jobs_routes.get("/{job_id}")
@@ -202,10 +215,9 @@ def audit_trail(
     """List changes, the newest first."""
     at, seen = None, 0
     if cursor is not None:
-        at, mark, count = cursor.rpartition("~")
-        if not mark or not is_moment(at) or not count.isdecimal() or len(count) > 6:
+        at, seen = place_in(cursor, datetime, int)
+        if not 0 <= seen < 1_000_000:
             raise wrong_cursor()
-        seen = int(count)
     # Entries have no number of their own. The cursor says how many of those at its moment were shown.
     rows = access.store.audit(project=access.project, subject=subject, what=what, since=since, until=at, limit=seen + limit + 1)
     rows = rows[min(seen, sum(row.at == at for row in rows)) :][: limit + 1]
@@ -213,7 +225,7 @@ def audit_trail(
     if len(rows) <= limit:
         return Page(items=shown, next=None)
     last = shown[-1].at
-    return Page(items=shown, next=f"{last}~{(seen if last == at else 0) + sum(row.at == last for row in shown)}")
+    return Page(items=shown, next=place_cursor(last, (seen if last == at else 0) + sum(row.at == last for row in shown)))
 
 
 keys_routes = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERRORS)
@@ -293,16 +305,9 @@ _YAML: dict[int | str, dict[str, Any]] = {
 @monitoring_routes.get("/v1/alerts")
 def alerts(access: Reader) -> answers.Alerts:
     """Return the state of every alert rule, checked over the stored history of the project."""
-    found = tuple(map(_rule_answer, access.service.telemetry.alerts(access.project)))
+    found = tuple(access.service.telemetry.alerts(access.project))
     firing = sum(alert.state == "firing" for one in found for alert in one.alerts)
     return answers.Alerts("rules over stored history", firing, found)
-
-
-def _rule_answer(one: RuleState) -> answers.AlertRule:
-    rule = one.rule
-    alerts = tuple(record_from(answers.Alert, alert, since=timestamp(alert.since)) for alert in one.alerts)
-    expression = " ".join(rule.text.split())
-    return answers.AlertRule(rule.name, one.state, rule.severity, expression, rule.lasts, alerts)
 
 
 @monitoring_routes.get("/v1/alerts/rules", response_class=Response, responses=_YAML)
@@ -344,10 +349,11 @@ def history(
         )
     end = _moment(until, "until") if until is not None else access.now()
     begin = _before(end, DAY) if since is None else max(_moment(since, "since"), _before(end, MOST_DAYS * DAY))
-    found = trends(access.store, access.project, series, _labels(label or []), begin, end, most=points)
+    labels = dict(one.split("=", 1) for one in label or [])
+    found = trends(access.store, access.project, series, labels, begin, end, most=points)
     lines = tuple(
-        answers.Line(dict(labels), tuple(answers.Point(timestamp(at), value) for at, value in line))
-        for labels, line in list(found.items())[:MOST_LINES]
+        answers.Line(dict(names), tuple(answers.Point(timestamp(at), value) for at, value in line))
+        for names, line in list(found.items())[:MOST_LINES]
     )
     return answers.History(series, lines)
 
@@ -361,11 +367,6 @@ def _moment(text: str, name: str) -> datetime:
 
 def _before(end: datetime, span: timedelta) -> datetime:
     return end - span if end - FIRST > span else FIRST
-
-
-def _labels(given: list[str]) -> dict[str, str]:
-    parts = [one.partition("=") for one in given]
-    return {name: value for name, _, value in parts}
 
 
 _EXAMPLE = 'ringtrue_retrieval_recall_at_k{project="default",k="10",retriever="bm25",golden="hotel-v1.0.0",slice="all"} 0.82\n'

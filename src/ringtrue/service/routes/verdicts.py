@@ -142,18 +142,9 @@ VERDICT = "gate.verdict"
 _GATED = TypeAdapter(answers.Gated)
 
 
-@dataclass(frozen=True)
-class JudgedRun:
-    """A verdict, what was judged, and under which id it is kept."""
-
-    verdict: Verdict
-    evaluation: Evaluation
-    run_id: str
-
-
 def gated(
     access: Access, judged: str | EvaluationPlan, policy: Policy, *, baseline: str | None, watcher: Watcher | None = None
-) -> JudgedRun:
+) -> answers.Gated:
     """Return the verdict on a run, named by its id, or on a plan that is carried out first; it is kept with its verdict.
 
     Raises MissingInput for a run or baseline that is not there, and what evaluating raises.
@@ -172,8 +163,8 @@ def gated(
     if evaluation.cached:
         verdict = with_checks(verdict, (), notes=[f"answers from the cache, recorded at {evaluation.setup.recorded_at}"])
     row = kept(access, evaluation, verdict=verdict, feature_id=feature_id, uploaded=uploaded)
-    found = JudgedRun(verdict, evaluation, row.run_id)
-    access.note(VERDICT, found.run_id, asdict(verdict_record(found)) | {"by": baseline})
+    found = verdict_record(verdict, evaluation, run_id=row.run_id)
+    access.note(VERDICT, found.run_id, asdict(found) | {"by": baseline})
     return found
 
 
@@ -206,15 +197,14 @@ def decided(access: Access, run_id: str) -> Decided | None:
     return Decided(verdict, record, entry.detail.get("by"), entry.at, entry.who)
 
 
-def verdict_record(found: JudgedRun) -> answers.Gated:
-    """Return what REST says about a verdict."""
-    verdict = found.verdict
+def verdict_record(verdict: Verdict, evaluation: Evaluation, *, run_id: str) -> answers.Gated:
+    """Return what REST says about a verdict on a run."""
     return record_from(
         answers.Gated,
         verdict,
-        found,
+        run_id=run_id,
         verdict=verdict.word,
-        golden=found.evaluation.setup.golden.version,
+        golden=evaluation.setup.golden.version,
         checks=tuple(map(_check_record, verdict.checks)),
         failures=tuple(map(_check_record, verdict.failures)),
     )
@@ -271,13 +261,13 @@ def gate(access: Writer, request: GateRequest) -> answers.Gated | JSONResponse:
             baseline_named(access, request.baseline)  # a wrong name is told before anything is evaluated
         if request.evaluate.wait is False or not judged.at_once(access.service.settings.at_once):
             return started(start_gate(access, judged, policy, baseline=request.baseline))
-    return verdict_record(gated(access, judged, policy, baseline=request.baseline))
+    return gated(access, judged, policy, baseline=request.baseline)
 
 
 def start_gate(access: Access, plan: EvaluationPlan, policy: Policy, *, baseline: str | None) -> StoredJob:
     """Carry a plan out and judge it as a job, whose result is the verdict."""
 
     def work(progress: JobProgress) -> dict[str, Any]:
-        return asdict(verdict_record(gated(access, plan, policy, baseline=baseline, watcher=progress.watcher())))
+        return asdict(gated(access, plan, policy, baseline=baseline, watcher=progress.watcher()))
 
     return access.service.jobs.start("gate", access.caller, plan.record() | {"baseline": baseline}, work)

@@ -118,12 +118,6 @@
     for (const name of ["today", "left", "done", "total"]) field(name).textContent = number(progress[name]);
     field("bar").max = progress.total || 1;
     field("bar").value = progress.done;
-    document.querySelector("[data-pace]").hidden = progress.seconds === null;
-    if (progress.seconds !== null) {
-      field("pace").textContent = progress.seconds < 10 ? progress.seconds.toFixed(1) : Math.round(progress.seconds);
-      const minutes = Math.round((progress.left * progress.seconds) / 60);
-      field("rest").textContent = progress.left ? `, ${minutes < 1 ? "under a minute" : minutes < 90 ? `about ${minutes} min` : `about ${Math.round(minutes / 60)} h`} for the rest` : "";
-    }
   };
 
   // --- sending
