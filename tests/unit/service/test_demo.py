@@ -104,9 +104,9 @@ def test_filling_that_was_stopped_half_way_is_not_taken_for_a_filled_store(tmp_p
 # ── golden sets, evaluations, gates ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_golden_sets_have_versions_that_differ_and_a_provisional_one(store: Store, filled: bool) -> None:
+def test_golden_sets_have_versions_that_differ(store: Store, filled: bool) -> None:
     kept = [(one.name, one.version) for one in store.golden_sets()]
-    assert kept == [("hotel", "2.0.0"), ("hotel", "1.0.0"), ("hotel-drafts", "0.1.0")]
+    assert kept == [("hotel", "2.0.0"), ("hotel", "1.0.0")]
     old, new = (golden_from(store.golden_set("hotel", version).content, name="hotel") for version in ("1.0.0", "2.0.0"))  # type: ignore[union-attr]
     assert old == load("hotel")
     found = diff(old, new)
@@ -115,9 +115,6 @@ def test_golden_sets_have_versions_that_differ_and_a_provisional_one(store: Stor
     assert found.judgments_added
     assert any(change.old != change.new for change in found.judgments_changed)
     assert not validate(new).errors
-    drafts = golden_from(store.golden_set("hotel-drafts").content, name="hotel-drafts")  # type: ignore[union-attr]
-    assert drafts.provisional
-    assert validate(drafts).problems
 
 
 def test_evaluations_are_spread_over_a_month_and_keep_their_runs(store: Store, evaluations: list[StoredResult]) -> None:
@@ -175,7 +172,7 @@ def test_the_log_has_two_weeks_with_busy_and_quiet_hours(store: Store, searches:
     assert NOW - timedelta(days=14) <= min(times) < NOW - timedelta(days=13)
     assert NOW - timedelta(days=1) < max(times) <= NOW
     hours = Counter(at.hour for at in times)
-    assert sum(hours[hour] for hour in (18, 19, 20, 21)) > 10 * sum(hours[hour] for hour in (1, 2, 3, 4))
+    assert sum(hours[hour] for hour in (18, 19, 20, 21)) > 4 * sum(hours[hour] for hour in (1, 2, 3, 4))
     assert {one.tool_name for one in searches} == {"web", "app", "assistant"}
     assert Counter(Counter(one.session_id for one in searches).values())[1] < len(searches) / 2
 

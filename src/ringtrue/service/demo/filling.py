@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ringtrue.answers import JobError
+from ringtrue.answers import JobError, JobState
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.feedback import derive_into
+from ringtrue.rollout import step
 from ringtrue.run import evaluate
-from ringtrue.service.demo.guests import DAYS, GRADUATED, ROLLED_BACK, RUNNING, Guests, Rollouts
+from ringtrue.service.demo.guests import DAYS, GRADUATED, ROLLED_BACK, RUNNING, Feature, Guests, Rollouts
 from ringtrue.service.demo.hotel import BM25, DENSE, FIRST, HYBRID, LOPSIDED, OPERATOR, SECOND, SHIPPED, Hotel, Reviewers
 from ringtrue.service.errors import refused
 from ringtrue.service.evaluating import keys_of, renamed
@@ -25,8 +27,8 @@ REAL = "searches, evaluations, comparisons, gates, agreement, tests, rollouts an
 TOO_SHORT = "hybrid >> top(5)"
 """What the failed job evaluates: its answers end above the cut-off of the measures."""
 
-Moment = Callable[..., datetime]
-"""Days before the end, what to tell → the moment; the guests search until then."""
+Timeline = Sequence[tuple[float, str, Callable[[datetime], object]]]
+"""Days before the end, what to tell, and what happens then; before each step the guests search up to its moment."""
 
 
 def demo_settings(folder: Path, **given: Any) -> Settings:
@@ -50,24 +52,16 @@ def fill(
     hotel = Hotel(store, now, project)
     hotel.note(hotel.ago(30.5), BEGUN, project)
     tell(f"filling a store with a month of a hotel: {SIMULATED}; {REAL}")
-    guests: list[Guests] = []
-
-    def at(days: float, says: str = "") -> datetime:
-        while guests and len(guests[0].days) < DAYS and DAYS - 1 - len(guests[0].days) >= days:
-            if len(guests[0].days) % 4 == 0:
-                tell(f"guests search, day {len(guests[0].days) + 1} of {DAYS}")
-            guests[0].pass_day()
+    guests = Guests(hotel)
+    for days, says, happens in _timeline(hotel, Reviewers(hotel), Rollouts(hotel, guests)):
+        while len(guests.days) < DAYS and DAYS - 1 - len(guests.days) >= days:
+            if len(guests.days) % 4 == 0:
+                tell(f"guests search, day {len(guests.days) + 1} of {DAYS}")
+            guests.pass_day()
         if says:
             tell(says)
-        return hotel.ago(days)
-
-    reviewers = Reviewers(hotel)
-    _before_guests(hotel, reviewers, at)
-    guests.append(Guests(hotel))
-    _with_guests(hotel, reviewers, Rollouts(hotel, guests[0]), at)
-    _add_jobs(hotel, at)
-    since = timestamp(at(7, "judgments from what guests did in the last week"))
-    derive_into(store, now=timestamp(now), since=since, project=project, mixed="separate")
+        happens(hotel.ago(days))
+    derive_into(store, now=timestamp(now), since=timestamp(hotel.ago(7)), project=project, mixed="separate")
     hotel.note(now, ENDED, project, simulated=SIMULATED, real=REAL)
     tell(f"filled: {store.count_queries(project=project):,} searches, {len(hotel.results)} evaluations")
     return True
@@ -80,76 +74,68 @@ def _check_empty(store: Store, project: str) -> None:
         raise InputError(f"project '{project}' holds data of its own, which the demonstration would mix with; use a new store")
 
 
-def _before_guests(hotel: Hotel, reviewers: Reviewers, at: Moment) -> None:
-    """Two weeks in which searches are measured and a golden set is reviewed."""
-    hotel.keep(hotel.golden, at(30, "golden set hotel"))
-    hotel.record(BM25, at(29, "evaluating bm25"))
-    hotel.keep_baseline(BM25, "1.0.0", at(28.9, "baseline 1.0.0"), reason="what the site has today")
-    hotel.record(DENSE, at(26, "evaluating dense"))
-    hotel.keep_drafted(at(25, "a provisional golden set"))
-    hotel.record(HYBRID, at(23, "evaluating hybrid"), against=BM25)
-    hotel.try_out(BM25, DENSE, "vectors alone in place of keywords", at(22.9, "experiments"))
-    hotel.try_out(BM25, HYBRID, "keywords and vectors together", at(22.9))
-    reviewers.judge(FIRST, at(16, "two reviewers judge"))
-    hotel.record(HYBRID, at(15, "evaluating hybrid again"))
-    reviewers.publish(at(14.5, "the next version of hotel"))
+def _timeline(hotel: Hotel, reviewers: Reviewers, rollouts: Rollouts) -> Timeline:
+    """Return what happens in the month: two weeks in which searches are measured, and two of guests and three features."""
+
+    def move(feature: Feature) -> Callable[[datetime], object]:
+        return lambda at: step(hotel.store, feature.name, now=at, project=hotel.project)
+
+    return (
+        (30, "golden set hotel", partial(hotel.keep, hotel.golden)),
+        (29, "evaluating bm25", partial(hotel.record, BM25)),
+        (28.9, "baseline 1.0.0", partial(hotel.keep_baseline, BM25, "1.0.0", reason="what the site has today")),
+        (26, "evaluating dense", partial(hotel.record, DENSE)),
+        (23, "evaluating hybrid", partial(hotel.record, HYBRID, against=BM25)),
+        (22.9, "experiments", partial(hotel.try_out, BM25, DENSE, "vectors alone in place of keywords")),
+        (22.9, "", partial(hotel.try_out, BM25, HYBRID, "keywords and vectors together")),
+        (16, "two reviewers judge", partial(reviewers.judge, FIRST)),
+        (15, "evaluating hybrid again", partial(hotel.record, HYBRID)),
+        (14.5, "the next version of hotel", reviewers.publish),
+        (14, "feature hybrid-search", partial(rollouts.begin, GRADUATED, HYBRID)),
+        (13, "its shadow", partial(rollouts.shadow, GRADUATED, 0)),
+        (12.6, "evaluating bm25 on the next version", partial(hotel.record, BM25)),
+        (12.5, "evaluating hybrid on the next version", partial(hotel.record, HYBRID)),
+        (12.4, "its sequential test", partial(rollouts.on_golden, GRADUATED)),
+        (12, "its rollout", move(GRADUATED)),
+        (12, "", partial(rollouts.set, GRADUATED, 25.0, why="one in a hundred guests is nobody here")),
+        *((day, "", move(GRADUATED)) for day in (11, 10, 9)),
+        (8.9, "baseline 2.0.0", partial(hotel.keep_baseline, HYBRID, "2.0.0", reason="hybrid-search has graduated")),
+        (8.5, "a sweep of 30 trials", hotel.sweep),
+        (7, "feature diverse-results", partial(rollouts.begin, ROLLED_BACK, "hybrid >> mmr(0.5)")),
+        (7, "", partial(rollouts.set, ROLLED_BACK, 25.0, why="tried on a quarter of the guests before any test")),
+        (6, "", move(ROLLED_BACK)),
+        (5.95, "gating a fusion with wrong weights", partial(hotel.judge, LOPSIDED)),
+        (5.9, "", partial(hotel.try_out, HYBRID, LOPSIDED, "vectors count nineteen times as much as keywords")),
+        (5, "feature tuned-fusion", lambda at: rollouts.begin(RUNNING, hotel.tuned, at)),
+        (4.5, "more pairs to review", partial(reviewers.judge, SECOND)),
+        (4, "its shadow", partial(rollouts.shadow, RUNNING, 9)),
+        (3.5, "its sequential test", partial(rollouts.on_golden, RUNNING)),
+        (3, "", partial(rollouts.set, RUNNING, 10.0, why="while its test goes on")),
+        (2.9, "evaluating hybrid", partial(hotel.record, HYBRID)),
+        (0.8, "", reviewers.begin_unjudged),
+        (0.2, "gating hybrid", partial(hotel.judge, HYBRID)),
+        (0.19, "", partial(_add_jobs, hotel)),
+        (0, "judgments from what guests did in the last week", move(RUNNING)),
+    )
 
 
-def _with_guests(hotel: Hotel, reviewers: Reviewers, rollouts: Rollouts, at: Moment) -> None:
-    """Two weeks of guests, in which three features are tried."""
-    days = rollouts.guests.days
-    rollouts.begin(GRADUATED, HYBRID, at(14, "feature hybrid-search"))
-    moment = at(13, "its shadow")
-    rollouts.shadow(GRADUATED, days[0], moment)
-    hotel.record(BM25, at(12.6, "evaluating bm25 on the next version"))
-    hotel.record(HYBRID, at(12.5, "evaluating hybrid on the next version"))
-    rollouts.on_golden(GRADUATED, at(12.4, "its sequential test"))
-    rollouts.step(GRADUATED, at(12, "its rollout"))
-    rollouts.set(GRADUATED, 25.0, at(12), why="one in a hundred guests is nobody here")
-    for day in (11, 10, 9):
-        rollouts.step(GRADUATED, at(day))
-    hotel.keep_baseline(HYBRID, "2.0.0", at(8.9, "baseline 2.0.0"), reason="hybrid-search has graduated")
-
-    tuned = hotel.sweep(at(8.5, "a sweep of 30 trials"))
-    rollouts.begin(ROLLED_BACK, "hybrid >> mmr(0.5)", at(7, "feature diverse-results"))
-    rollouts.set(ROLLED_BACK, 25.0, at(7), why="tried on a quarter of the guests before any test")
-    rollouts.step(ROLLED_BACK, at(6))
-    hotel.judge(LOPSIDED, at(5.95, "gating a fusion with wrong weights"))
-    hotel.try_out(HYBRID, LOPSIDED, "vectors count nineteen times as much as keywords", at(5.9))
-    rollouts.begin(RUNNING, tuned, at(5, "feature tuned-fusion"))
-    reviewers.judge(SECOND, at(4.5, "more pairs to review"))
-    moment = at(4, "its shadow")
-    rollouts.shadow(RUNNING, days[9], moment)
-    rollouts.on_golden(RUNNING, at(3.5, "its sequential test"))
-    rollouts.set(RUNNING, 10.0, at(3), why="while its test goes on")
-    hotel.record(HYBRID, at(2.9, "evaluating hybrid"))
-    reviewers.begin_unjudged(at(0.8))
-    hotel.judge(HYBRID, at(0.2, "gating hybrid"))
-    rollouts.step(RUNNING, at(0))
-
-
-def _add_jobs(hotel: Hotel, at: Moment) -> None:
+def _add_jobs(hotel: Hotel, at: datetime) -> None:
     """One job that was done and one that failed."""
     golden, newest = hotel.golden, hotel.results[-1]
-
-    def add(job_id: str, state: Any, moment: datetime, expression: str, **ended: Any) -> None:
+    metrics = renamed(newest.metrics, keys_of(list(newest.metrics)))
+    result = {"run_id": newest.run_id, "location": f"/v1/runs/{newest.run_id}", "metrics": metrics}
+    done = {"done": newest.query_count, "total": newest.query_count, "says": "asking", "result": result}
+    try:
+        evaluate(TOO_SHORT, golden, collection=hotel.corpus, cache=False, now=at)
+    except RingtrueError as problem:
+        error = JobError(refused(problem).code, refused(problem).message)
+    jobs: tuple[tuple[JobState, str, dict[str, Any]], ...] = (("done", HYBRID, done), ("failed", TOO_SHORT, {"error": error}))
+    for number, (state, expression, ended) in enumerate(jobs, 1):
+        begun = at + timedelta(hours=number)
         request = {
             "golden": f"{golden.id}@{golden.version}", "queries": len(golden.queries), "uploaded": False,
             "retriever": expression, "measures": [], "split": "all", "sample": 1.0,
         }  # fmt: skip
-        hotel.store.add_job(
-            StoredJob(
-                job_id, "evaluate", state, timestamp(moment), timestamp(moment + timedelta(seconds=2)), project=hotel.project,
-                who=OPERATOR, request=request, **ended,
-            )
-        )  # fmt: skip
-
-    metrics = renamed(newest.metrics, keys_of(list(newest.metrics)))
-    result = {"run_id": newest.run_id, "location": f"/v1/runs/{newest.run_id}", "metrics": metrics}
-    total = newest.query_count
-    add("job_demo1", "done", at(0.19), HYBRID, done=total, total=total, says="asking", result=result)
-    try:
-        evaluate(TOO_SHORT, golden, collection=hotel.corpus, cache=False, now=at(0.1))
-    except RingtrueError as problem:
-        known = refused(problem)
-        add("job_demo2", "failed", at(0.1), TOO_SHORT, error=JobError(known.code, known.message))
+        moments = timestamp(begun), timestamp(begun + timedelta(seconds=2))
+        job = StoredJob(f"job_demo{number}", "evaluate", state, *moments, OPERATOR, request, project=hotel.project, **ended)
+        hotel.store.add_job(job)

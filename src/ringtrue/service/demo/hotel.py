@@ -16,24 +16,12 @@ from typing import Any
 
 from ringtrue.config import cache_folder
 from ringtrue.experiment import Experiment, ExperimentTable, Space, experiment_of, parameter, sweep, tracked
-from ringtrue.golden import (
-    Candidate,
-    OfflineGenerator,
-    content_hash,
-    diff,
-    generate,
-    load,
-    parse_version,
-    record_of,
-    rewrite,
-    version_name,
-    worth_judging,
-)
+from ringtrue.golden import Candidate, content_hash, diff, load, parse_version, record_of, version_name, worth_judging
 from ringtrue.records import GoldenSet, Judgment, Query, Run
 from ringtrue.review import ReviewQueue, pairs_of
 from ringtrue.rollout import record_evaluation
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
-from ringtrue.service.routes.verdicts import VERDICT, JudgedRun, verdict_record
+from ringtrue.service.routes.verdicts import VERDICT, verdict_record
 from ringtrue.store import AuditEntry, Store, StoredBaseline, StoredGoldenSet, StoredResult, timestamp
 from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate, with_measures
 
@@ -55,8 +43,6 @@ NEW_QUERY = Query(
     {"category": "AMENITY_QUERY", "query_type": "factual"},
 )
 NEW_GRADES = {"entity-lantern-room-dining": 3, "entity-guest-handbook": 2, "entity-review-breakfast-queue": 1}
-DRAFTED = 24
-"""Documents that the provisional set asks about."""
 SPACE = Space(
     "weighted(bm25(title={title}), dense, depth=50, norm={norm}, w=[{w}, 1])",
     (parameter("w=1,0.25,0.5,2,4"), parameter("title=3,1,5"), parameter("norm='z','minmax'")),
@@ -73,6 +59,7 @@ class Hotel:
         """The newest version."""
         self.corpus = corpus_of(self.golden, cache_folder() / "corpora")
         self.baseline: Baseline | None = None
+        self.tuned = ""
         self.results: list[StoredResult] = []
         self._evaluations: dict[tuple[str, str], Evaluation] = {}
         self._run_ids: dict[tuple[str, str], str] = {}
@@ -94,16 +81,6 @@ class Hotel:
         )
         self.store.save_golden_set(row)
         self.note(at, "golden.upload", f"{golden.id}@{golden.version}", queries=len(golden.queries))
-
-    def keep_drafted(self, at: datetime) -> None:
-        """Store a small set that nobody has confirmed: questions made from some of the documents."""
-        documents = self.golden.documents[:DRAFTED]
-        made = generate(documents, OfflineGenerator(documents))
-        base = GoldenSet(
-            "hotel-drafts", "0.1.0", (), (), description="Questions made from documents; nobody has judged an answer yet.",
-            created_at=at.date().isoformat(), relevance_threshold=2, provenance="Made by Ringtrue's offline generator.",
-        )  # fmt: skip
-        self.keep(rewrite(base, made.rows(2), source="synthetic", prefix="made", documents=documents).golden, at)
 
     def keep_reviewed(self, reviewed: GoldenSet, at: datetime) -> GoldenSet:
         """Store and return the next version: what reviewers published, one question reworded and one added."""
@@ -139,7 +116,7 @@ class Hotel:
         found = self.evaluation(expression, at)
         verdict = gate(found, POLICY, baseline=self.baseline)
         run_id = self._store(expression, found, at, verdict=verdict)
-        self.note(at, VERDICT, run_id, **asdict(verdict_record(JudgedRun(verdict, found, run_id))), by=BASELINE)
+        self.note(at, VERDICT, run_id, **asdict(verdict_record(verdict, found, run_id=run_id)), by=BASELINE)
 
     def _store(self, expression: str, found: Evaluation, at: datetime, **more: Any) -> str:
         row = record_evaluation(self.store, found, now=at, project=self.project, **more)
@@ -166,20 +143,21 @@ class Hotel:
         given = Experiment("", at.date().isoformat(), description, baseline=before)
         self._track([experiment_of(*sides, given, policy=POLICY)], at)
 
-    def sweep(self, at: datetime) -> str:
-        """Try the settings of the fusion, keep every trial, and return the best retriever other than the baseline."""
+    def sweep(self, at: datetime) -> None:
+        """Try the settings of the fusion, and keep every trial; the best other than the baseline is ``tuned``."""
         with tempfile.TemporaryDirectory(prefix="ringtrue-") as folder:
             ledger = Path(folder) / "looks.jsonl"
             found = sweep(SPACE, self.golden, lambda chunks: self.corpus, ledger=ledger, when=timestamp(at))
         self._track(list(tracked(found, on=at.date())), at)
-        return next(trial.point.retriever for trial in found.trials if trial.point.key != found.baseline.key)
+        self.tuned = next(trial.point.retriever for trial in found.trials if trial.point.key != found.baseline.key)
 
     def _track(self, found: list[Experiment], at: datetime) -> None:
         ExperimentTable(self.store, timestamp(at), self.project).add(found)
 
 
-SLIPS = {"reviewer-1": 0.08, "reviewer-2": 0.27}
-"""How often each of the two gives a grade next to the shipped one."""
+REVIEWERS = ("reviewer-1", "reviewer-2")
+SLIPS = 0.3
+"""How often the second one gives a grade next to the shipped one."""
 DRAWN = 27
 """Pairs that both judge: the first 14 are published with the next version, the others wait for it."""
 FIRST, SECOND = slice(14), slice(14, DRAWN)
@@ -195,20 +173,21 @@ class Reviewers:
     def __init__(self, hotel: Hotel) -> None:
         self.hotel = hotel
         self.queue = ReviewQueue(hotel.store, project=hotel.project)
-        self._rng = random.Random("reviewers 8")
-        self._drawn = _drawn_pairs(hotel.golden, random.Random("pairs"))
-        self._grades = {(one.query_id, one.doc_id): one.grade for one in hotel.golden.judgments}
+        self._rng = rng = random.Random("reviewers")
+        judged = [one for one in hotel.golden.judgments if one.query_id != REWORDED[0]]
+        self._grades = {(one.query_id, one.doc_id): one.grade for one in rng.sample(judged, DRAWN)}
 
     def judge(self, which: slice, at: datetime) -> None:
         """Let both reviewers judge some of the drawn pairs, independently."""
-        self._ask(self._drawn[which], at)
-        for place, (reviewer, slips) in enumerate(SLIPS.items()):
-            moment = at + timedelta(hours=3 * place)
+        self._ask([Candidate(*pair, 0.9, {}) for pair in list(self._grades)[which]], at)
+        for reviewer in REVIEWERS:
             for item in self.queue.waiting(reviewer):
                 if (item.query_id, item.doc_id) in self._grades:
-                    moment += timedelta(seconds=self._rng.randint(12, 90))
-                    grade = self._graded(self._grades[item.query_id, item.doc_id], slips)
-                    self.queue.judge(item.item_key, grade, reviewer=reviewer, now=moment)
+                    at += timedelta(seconds=self._rng.randint(12, 90))
+                    grade = self._grades[item.query_id, item.doc_id]
+                    if reviewer == REVIEWERS[1] and self._rng.random() < SLIPS:
+                        grade = abs(grade - 1)
+                    self.queue.judge(item.item_key, grade, reviewer=reviewer, now=at)
 
     def publish(self, at: datetime) -> None:
         """Store the version with what they agree on, and mark its pairs."""
@@ -224,31 +203,12 @@ class Reviewers:
             ids = {ranking.query_id: [hit.doc_id for hit in ranking.hits] for ranking in found.rankings}
             runs.append(Run.from_rankings(ids, name=found.name))
         self._ask(worth_judging(self.hotel.golden, runs, k=DEPTH)[:PENDING], at)
-        waiting = self.queue.waiting("reviewer-1")
-        for item in waiting[:REJECTED_PAIRS]:
-            self.queue.reject(item.item_key, reviewer="reviewer-1", now=at, why="nobody would search for this here")
-        for place, item in enumerate(waiting[REJECTED_PAIRS : REJECTED_PAIRS + BEGUN_PAIRS], 1):
-            grade = self._rng.choice((0, 0, 1, 2))
-            self.queue.judge(item.item_key, grade, reviewer="reviewer-1", now=at + timedelta(seconds=40 * place))
+        for place, item in enumerate(self.queue.waiting(REVIEWERS[0])[: REJECTED_PAIRS + BEGUN_PAIRS]):
+            said: dict[str, Any] = {"reviewer": REVIEWERS[0], "now": at + timedelta(seconds=40 * place)}
+            if place < REJECTED_PAIRS:
+                self.queue.reject(item.item_key, why="nobody would search for this here", **said)
+            else:
+                self.queue.judge(item.item_key, self._rng.choice((0, 0, 1, 2)), **said)
 
     def _ask(self, pairs: Sequence[Candidate], at: datetime) -> None:
         self.queue.add(pairs_of(self.hotel.golden, pairs, now=at, wanted=2, project=self.hotel.project))
-
-    def _graded(self, true: int, slips: float) -> int:
-        if self._rng.random() >= slips:
-            return true
-        return self._rng.choice([grade for grade in (true - 1, true + 1) if 0 <= grade <= 3])
-
-
-def _drawn_pairs(golden: GoldenSet, rng: random.Random) -> list[Candidate]:
-    """Return judged pairs to be judged again: as many of each grade, each of another question."""
-    by_grade: dict[int, list[tuple[str, str]]] = {}
-    for one in golden.judgments:
-        if one.query_id != REWORDED[0]:
-            by_grade.setdefault(one.grade, []).append((one.query_id, one.doc_id))
-    chosen: dict[str, Candidate] = {}
-    while len(chosen) < DRAWN:
-        grade = sorted(by_grade)[len(chosen) % len(by_grade)]
-        query_id, doc_id = rng.choice([pair for pair in by_grade[grade] if pair[0] not in chosen])
-        chosen[query_id] = Candidate(query_id, doc_id, 0.9, {})
-    return list(chosen.values())
