@@ -90,7 +90,7 @@ def told(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -> N
 
 
 def test_a_connection_that_brings_no_head_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 1.5)
+    monkeypatch.setattr(connections, "HEAD_S", 5.0)
     with server(tmp_path) as connect:
         kept, again, behind = connect(), connect(), connect()
         assert ask(kept) == ask(again) == 200

@@ -20,39 +20,13 @@ LONGEST_HEAD = 64 * 1024
 MOST_CONNECTIONS = 2_000
 
 
-class ConnectionLimiter:
-    """What a server's connections share."""
-
-    def __init__(self, *, https: bool, most: int) -> None:
-        self.most = most
-        self.draining = False
-        """The server is stopping: every connection closes with its next answer."""
-        self._fixed = always(https=https)
-
-    def make_room(self, connections: set[LimitedConnection]) -> None:
-        """Close a connection if there are as many as may be: the one that the server has waited for the longest."""
-        # Else one whose last answer nobody reads: to close it properly would wait for that.
-        idle = [one for one in connections if one.awaited_since is not None or one.transport.is_closing()]
-        if len(connections) >= self.most and idle:
-            oldest = min(idle, key=lambda one: math.inf if one.awaited_since is None else one.awaited_since)
-            oldest.awaited_since = None
-            oldest.transport.abort()
-
-    def refusal(self, problem: Refused, more: list[tuple[bytes, bytes]]) -> bytes:
-        """Return the answer to what did not become a request, as it goes over the wire; the connection ends with it."""
-        request_id = next_request_id()
-        body = bytes(answer(request_id, problem).body)
-        headers = [
-            *more, (b"content-type", b"application/json"), *self._fixed, (b"x-request-id", request_id.encode()),
-            (b"content-length", str(len(body)).encode()), (b"connection", b"close"),
-        ]  # fmt: skip
-        return b"".join([STATUS_LINE[problem.status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body])
-
-
 class LimitedConnection(HttpToolsProtocol):
-    """One connection of a server; ``for_server`` makes the class."""
+    """One connection of a server; ``for_server`` makes the class, which holds what they share."""
 
-    limiter: ConnectionLimiter
+    most = MOST_CONNECTIONS
+    https = False
+    draining = False
+    """The server is stopping: every connection closes with its next answer."""
     awaited_since: float | None = None
     """Since when the server waits for a request, or for the rest of one; None while it works on one."""
     deadline: asyncio.TimerHandle | None = None
@@ -60,8 +34,19 @@ class LimitedConnection(HttpToolsProtocol):
     in_head = False
     head_size = 0
 
+    def _make_room(self, connections: set[LimitedConnection]) -> None:
+        """Close a connection if there are as many as may be: the one that the server has waited for the longest."""
+        if len(connections) < self.most:
+            return
+        # Else one whose last answer nobody reads: to close it properly would wait for that.
+        idle = [one for one in connections if one.awaited_since is not None or one.transport.is_closing()]
+        if idle:
+            oldest = min(idle, key=lambda one: math.inf if one.awaited_since is None else one.awaited_since)
+            oldest.awaited_since = None
+            oldest.transport.abort()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.limiter.make_room(self.connections)  # type: ignore[arg-type]
+        self._make_room(self.connections)  # type: ignore[arg-type]
         super().connection_made(transport)
         self.awaited_since = self.loop.time()
         self._expect_head()
@@ -88,7 +73,7 @@ class LimitedConnection(HttpToolsProtocol):
         self.in_head = False
         self._head_came()
         super().on_headers_complete()
-        if self.limiter.draining and self.cycle is not None:
+        if self.draining and self.cycle is not None:
             self.cycle.keep_alive = False
         self.awaited_since = self.loop.time()  # for the body, from now
 
@@ -122,9 +107,17 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, problem: Refused) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(self.limiter.refusal(problem, self.server_state.default_headers))
-            self.transport.close()
+        """Answer what did not become a request; the connection ends with it."""
+        if self.transport.is_closing():
+            return
+        request_id = next_request_id()
+        body = bytes(answer(request_id, problem).body)
+        headers = [
+            *self.server_state.default_headers, (b"content-type", b"application/json"), *always(https=self.https),
+            (b"x-request-id", request_id.encode()), (b"content-length", str(len(body)).encode()), (b"connection", b"close"),
+        ]  # fmt: skip
+        self.transport.write(b"".join([STATUS_LINE[problem.status], *(b"%s: %s\r\n" % one for one in headers), b"\r\n", body]))
+        self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(Refused(400, "bad_request", "malformed HTTP request"))
@@ -132,4 +125,4 @@ class LimitedConnection(HttpToolsProtocol):
 
 def for_server(*, https: bool = False, most: int = MOST_CONNECTIONS) -> type[LimitedConnection]:
     """Return the class of a server's connections."""
-    return type("ServerProtocol", (LimitedConnection,), {"limiter": ConnectionLimiter(https=https, most=most)})
+    return type("ServerProtocol", (LimitedConnection,), {"https": https, "most": most})

@@ -94,7 +94,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             for server in self.servers:
                 server.close()
-            protocol.limiter.draining = True
+            protocol.draining = True
             app.state.service.drain()
             for connection in list(self.server_state.connections):
                 if not connection.between:  # type: ignore[union-attr]

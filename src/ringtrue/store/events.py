@@ -162,10 +162,17 @@ class EventStore(Base):
         kinds: Sequence[EventType] | None = None,
         limit: int | None = None,
         newest: bool = False,
+        before: tuple[Moment, str] | None = None,
     ) -> list[FeedbackEvent]:
-        """Return events in the order of time, from ``since`` on and before ``until``; ``limit`` as for queries."""
+        """Return events in the order of time, from ``since`` on and before ``until``; ``limit`` as for queries.
+
+        ``before`` ends ahead of a time and event id.
+        """
         asked = {"session_id": session_id, "query_id": query_ids, "event_type": kinds}
         where = self._where(FEEDBACK, project, since=since, until=until, **asked)
+        if before is not None:
+            table = FEEDBACK.table.c
+            where.append(tuple_(table.created_at, table.event_id) < tuple_(timestamp(before[0]), words(before[1])))
         return self._in_time(FEEDBACK, where, limit=limit, newest=newest, few=query_ids is not None)
 
     def add_judgments(self, rows: Sequence[StoredJudgment]) -> int:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
-from operator import itemgetter
+from operator import eq, gt, itemgetter, lt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,16 +64,9 @@ class RuleCondition:
         return reading.metric in self.metrics and self.labels.items() <= reading.labels.items()
 
 
-def below(threshold: float) -> Check:
-    return lambda samples: samples[-1] if samples[-1] < threshold else None
-
-
-def above(threshold: float) -> Check:
-    return lambda samples: samples[-1] if samples[-1] > threshold else None
-
-
-def equal(value: float) -> Check:
-    return lambda samples: samples[-1] if samples[-1] == value else None
+def holds(compared: Callable[[float, float], bool], threshold: float) -> Check:
+    """Hold if the newest value compares so with the threshold."""
+    return lambda samples: samples[-1] if compared(samples[-1], threshold) else None
 
 
 def below_median(drop: float, minutes: int) -> Check:
@@ -119,18 +112,20 @@ def _increase(samples: Samples) -> float:
 _TOP_10 = {"k": "10", "slice": WHOLE}
 _WEEK = 7 * DAY
 CONDITIONS: Mapping[str, RuleCondition] = {
-    "RingtrueRecallLow": RuleCondition("ringtrue_retrieval_recall_at_k", below(0.75), _TOP_10),
+    "RingtrueRecallLow": RuleCondition("ringtrue_retrieval_recall_at_k", holds(lt, 0.75), _TOP_10),
     "RingtrueRecallDropped": RuleCondition("ringtrue_retrieval_recall_at_k", below_median(0.05, _WEEK), _TOP_10, reach=_WEEK),
-    "RingtrueRecallDroppedWithVersion": RuleCondition("ringtrue_retrieval_recall_version_change", below(-0.05), {"k": "10"}),
+    "RingtrueRecallDroppedWithVersion": RuleCondition(
+        "ringtrue_retrieval_recall_version_change", holds(lt, -0.05), {"k": "10"}
+    ),
     "RingtrueNdcgDropped": RuleCondition("ringtrue_retrieval_ndcg_at_k", below_median(0.05, _WEEK), _TOP_10, reach=_WEEK),
-    "RingtrueGateFailing": RuleCondition("ringtrue_gate", equal(1), {"verdict": "fail", "role": "production"}),
-    "RingtrueEvaluationStale": RuleCondition("ringtrue_evaluation_timestamp_seconds", above(8 * DAY_S), age=True),
-    "RingtrueReviewBacklogOld": RuleCondition("ringtrue_review_oldest_pending_seconds", above(7 * DAY_S)),
+    "RingtrueGateFailing": RuleCondition("ringtrue_gate", holds(eq, 1), {"verdict": "fail", "role": "production"}),
+    "RingtrueEvaluationStale": RuleCondition("ringtrue_evaluation_timestamp_seconds", holds(gt, 8 * DAY_S), age=True),
+    "RingtrueReviewBacklogOld": RuleCondition("ringtrue_review_oldest_pending_seconds", holds(gt, 7 * DAY_S)),
     "RingtrueLogDropping": RuleCondition("ringtrue_log_dropped_total", increased(10), reach=10),
     "RingtrueLogSilent": RuleCondition("ringtrue_log_searches_total", silent_for_an_hour, reach=DAY + HOUR),
-    "RingtrueLogQueueFull": RuleCondition("ringtrue_log_queue_waiting", above(0.8), share_of="ringtrue_log_queue_capacity"),
-    "RingtrueShadowFailing": RuleCondition("ringtrue_shadow_failure_ratio", above(0.01)),
-    "RingtrueStoreDown": RuleCondition("ringtrue_store_up", equal(0)),
+    "RingtrueLogQueueFull": RuleCondition("ringtrue_log_queue_waiting", holds(gt, 0.8), share_of="ringtrue_log_queue_capacity"),
+    "RingtrueShadowFailing": RuleCondition("ringtrue_shadow_failure_ratio", holds(gt, 0.01)),
+    "RingtrueStoreDown": RuleCondition("ringtrue_store_up", holds(eq, 0)),
     "RingtrueMetricsIncomplete": RuleCondition("ringtrue_collect_errors_total", increased(10), reach=10),
 }
 """The condition of each rule by its name; rules that only Prometheus evaluates have none."""

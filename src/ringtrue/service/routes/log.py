@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -377,26 +376,15 @@ def list_feedback(
     cursor: Cursor = None,
 ) -> Page[Event]:
     """List events, the newest first."""
-    store, take = access.store, limit + 1
-    place = None if cursor is None else place_in(cursor, datetime, str)
-    # The store limits by time; events of the same microsecond as the cursor's are left out here.
-    ends = [] if until is None else [timestamp(until)]
-    if place is not None:
-        with contextlib.suppress(OverflowError):  # nothing comes after the last moment of the calendar
-            ends.append(timestamp(datetime.fromisoformat(place[0]) + timedelta(microseconds=1)))
-    while True:
-        rows = store.feedback(
-            project=access.project,
-            since=since,
-            until=min(ends, default=None),
-            session_id=session_id,
-            query_ids=None if query_id is None else [query_id],
-            kinds=None if event_type is None else [event_type],
-            limit=take,
-            newest=True,
-        )
-        older = [row for row in rows[::-1] if place is None or (row.created_at, row.event_id) < place]
-        if len(older) > limit or len(rows) < take:
-            break
-        take *= 2
-    return paged(older, limit, lambda event: place_cursor(event.created_at, event.event_id))
+    rows = access.store.feedback(
+        project=access.project,
+        since=since,
+        until=until,
+        session_id=session_id,
+        query_ids=None if query_id is None else [query_id],
+        kinds=None if event_type is None else [event_type],
+        limit=limit + 1,
+        newest=True,
+        before=None if cursor is None else place_in(cursor, datetime, str),
+    )
+    return paged(rows[::-1], limit, lambda event: place_cursor(event.created_at, event.event_id))
