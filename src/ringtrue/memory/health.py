@@ -139,9 +139,10 @@ class _Tally:
         self.empty_row = self.empty_row + 1 if outcome == "empty" else 0
         if type(event.get("ms")) in (int, float) and 0 <= event["ms"] < 1e9:
             self.times.append(float(event["ms"]))
-        if isinstance(event.get("road"), str):
-            self.roads[event["road"]] += 1
-            self.words_because = str(event.get("words_because") or self.words_because)
+        self.words_because = str(event.get("words_because") or self.words_because)
+        road = event.get("road") or ("words" if event.get("words_because") else None)
+        if isinstance(road, str):
+            self.roads[road] += 1
         if outcome in ("injected", "silent"):
             self.silent_row = self.silent_row + 1 if outcome == "silent" else 0
             one = _Asked(_ids(event.get("injected")))

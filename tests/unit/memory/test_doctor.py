@@ -284,7 +284,7 @@ def test_a_python_that_is_gone_or_cannot_compare_meanings_is_named(root, monkeyp
 
 
 def test_a_hook_that_is_slow_or_has_words_alone_is_named(root) -> None:
-    words = {"event": "prompt", "outcome": "silent", "injected": [], "road": "words", "words_because": "ImportError: numpy"}
+    words = {"event": "prompt", "outcome": "silent", "injected": [], "words_because": "ImportError: numpy"}
     for place in range(20):
         record(str(root), {**words, "at": NOW - 100 + place, "ms": 400.0})
     found = {finding.kind: finding.text for finding in examined(root).findings}
