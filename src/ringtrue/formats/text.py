@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import gzip
 import json
-import math
 import os
 import re
 import secrets
@@ -225,7 +223,7 @@ class Located(dict[str, Any]):
 
 
 def read_yaml(path: str | Path, *, check: Callable[[Any, Place, int], None] | None = None) -> Any:
-    """Return a YAML document whose mappings know their lines, as JSON would hold it; keys and dates are the text as written.
+    """Return a YAML document whose mappings know their lines; keys are the text as written.
 
     Repeated keys, aliases and numbers that YAML reads otherwise than they look (010, 12:30) are errors. ``check`` sees each
     event with its place and depth before anything is built.
@@ -297,13 +295,7 @@ def _yaml_scalar(node: Any, loader: Any, here: Place) -> Any:
         raise here.error(f"'{node.value[:60]}' cannot be read as {kind}", "put it in quotes") from problem
     if type(value) is int and str(value) != node.value.removeprefix("+"):
         raise here.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise here.error(f"{value!r} is not a finite number", "write a finite number or null")
-    if isinstance(value, datetime.date):
-        return node.value
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise here.error(f"a {type(value).__name__} cannot be kept", "write it as text")
+    return value
 
 
 def yaml_text(value: Any) -> str:
@@ -320,7 +312,6 @@ def yaml_text(value: Any) -> str:
             return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     Dumper.add_representer(str, Dumper.represent_text)
-    Dumper.add_representer(Located, yaml.SafeDumper.represent_dict)
     return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 

@@ -119,7 +119,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         ["relevant_docs[0]", "['d1']"],
     ),
     "YAML version as number": ("a.yaml", "version: 1.2\n" + YAML, ["'version'", "1.2", "quotes"]),
-    "YAML infinite number": ("a.yaml", "limit: .inf\n" + YAML, [":1", "inf", "finite"]),
+    "YAML infinite number": ("a.yaml", "limit: .inf\n" + YAML, ["'limit'", "inf", "finite"]),
     "JSONL broken line": ("a.jsonl", GOLD + '{"id": "g2", \n', [":2", "not valid JSON"]),
     "JSONL line is a list": ("a.jsonl", GOLD + "[1]\n", [":2", "[1]", "object"]),
     "JSONL without ids": (

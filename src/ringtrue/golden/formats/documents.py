@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -178,20 +180,36 @@ def parsed_test_set(document: Any, place: Place, complaints: Complaints, *, name
     A golden data set that somebody wrote in YAML is read as the same in JSON is.
     """
     if isinstance(document, dict) and _is_dataset(document):
-        return parsed_dataset(document, place, complaints, name=name, folder=folder)
+        return parsed_dataset(_plain(document, place), place, complaints, name=name, folder=folder)
     # A bare list of queries is what people write first; it is a test set that says nothing about itself.
     record = {"queries": document} if isinstance(document, list) else document
     if not isinstance(record, dict):
         raise place.error(f"the file holds {record!r:.40}, not a test set", "write 'queries:' with a list under it")
-    header = fields.read_header(record, place, name=name, structure=TEST_STRUCTURE, profile="test-set")
+    given = {key: _plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
+    header = fields.read_header(given | {"queries": []}, place, name=name, structure=TEST_STRUCTURE, profile="test-set")
     draft = Draft(complaints)
-    read_corpora(record, place, folder, draft, header)
+    read_corpora(given, place, folder, draft, header)
     relevant = header.threshold or 1
     for here, query in fields.objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_test_query(_named(query, _QUERY_NAMES), here, draft, relevant)
     draft.note_ungraded(relevant)
     return draft.finish(header)
+
+
+def _plain(value: Any, place: Place) -> Any:
+    """Return a value read from YAML as JSON would hold it; dates become text."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item, place.at(str(key))) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, place.at(index)) for index, item in enumerate(value)]
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise place.error(f"{value!r} is not a finite number", "write a finite number or null")
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise place.error(f"a {type(value).__name__} cannot be kept", "write it as text")
 
 
 def _named(record: Record, names: Mapping[str, tuple[str, ...]]) -> Record:
@@ -209,17 +227,18 @@ def _is_dataset(record: Record) -> bool:
 
 
 def _read_test_query(record: Record, place: Place, draft: Draft, relevant: int) -> None:
-    # A query without an id is known by its words, so that the same words are the same query in every file.
-    query = TEST_QUERY.read(record, place, default_id=record.get("query_text"))
-    fields.check_kind(record, place)
-    draft.add_query(query, place)
     listed = record.get("relevant_docs")
+    given = {key: _plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
+    # A query without an id is known by its words, so that the same words are the same query in every file.
+    query = TEST_QUERY.read(given, place, default_id=given.get("query_text"))
+    fields.check_kind(given, place)
+    draft.add_query(query, place)
     if isinstance(listed, dict):
         record = record | {"relevant_docs": [{"doc_id": doc_id, "grade": value} for doc_id, value in listed.items()]}
     for index, row in enumerate(field_of(record, "relevant_docs", list, place)):
         here = place.at("relevant_docs").at(index).on(getattr(row, "line", place.line))
         with draft.complaints.about(here):
-            judgment = _named(row, _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
+            judgment = _named(_plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
             details = fields.facts_of(judgment, JUDGMENT, here)
             source = fields.source_of(judgment, "source", here)
             draft.listed(here, graded="grade" in judgment)
