@@ -17,9 +17,11 @@ from typing import Any, cast
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 from starlette.types import Scope
 
 from ringtrue.errors import (
@@ -255,6 +257,15 @@ def is_page(path: str) -> bool:
     return not path.startswith(("/v1/", "/metrics", "/healthz", "/readyz")) and path != "/v1"
 
 
+def _methods(app: FastAPI, path: str) -> list[str]:
+    """Return what may be done at a path; the framework names only what the first route there does."""
+    found = [one.original_route for one in iter_route_contexts(app.routes)]
+    here = [one for one in found if isinstance(one, Route) and one.path_regex.match(path)]
+    # As the OpenAPI document has it: a path that is written out stands before one with a name in braces.
+    chosen = [one for one in here if one.path == path] or here
+    return sorted({method for one in chosen for method in one.methods or ()})
+
+
 def install(app: FastAPI) -> None:
     """Let an application answer every error in the one shape, or with its ``state.error_page`` where a person reads."""
 
@@ -265,6 +276,8 @@ def install(app: FastAPI) -> None:
         if isinstance(problem, ClientDisconnect):
             raise problem
         known = refused(problem)
+        if known.status == 405:
+            known.headers["Allow"] = ", ".join(_methods(app, request.url.path))
         paged = is_page(request.url.path)
         project = request.scope["state"].get("project")
         if project and (request.method, request.url.path) in LOGGING and not isinstance(problem, Refused):
