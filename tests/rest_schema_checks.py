@@ -26,6 +26,7 @@ BY_RULE = (
     "invisible characters",
     "differs from the number of result_ids",
     "lasts longer than",
+    "needs control and treatment, or a difference",
 )
 """Rules about fields that name the field, although no schema can state them."""
 
