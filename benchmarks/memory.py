@@ -6,10 +6,12 @@
   the measures of an agent memory;
 - **hook**: the whole process as a host runs it, by the hooks.json of a plugin installed into a scratch project, a new process
   for every prompt, at several numbers of memories; ``python3 -c pass`` and the bare start of the same Python beside it.
-  *First* is the prompt after a change, which makes the index and the null distribution anew;
+  *words* compares words alone, *cold* meaning too, with NumPy in the process, *warm* asks a server of the session. The vectors
+  of memories are random, which costs the same. *First* is the prompt after a change, which makes the index, the vectors of
+  what changed and the null distributions anew;
 - **parts**: what the hook itself works after its start, the hook of a read, the session boost, the causal links, and a thousand
   searches at once;
-- **vectors in the hook**: a process that opens the hybrid with its vectors made before, answers one prompt and ends.
+- **search on demand**: a process that opens the hybrid with its vectors made before, answers one question and ends.
 
 The bars on LoCoMo are measured by ``ringtrue bench quality --memory``.
 """
@@ -48,7 +50,8 @@ from common import (
 )
 
 SIZES = (100, 500, 1_000, 5_000, 10_000)
-HOOK_MS = {500: 150.0, 5_000: 400.0}
+MODES = ("words", "cold", "warm")
+HOOK_MS = {("words", 500): 150.0, ("warm", 500): 150.0, ("cold", 500): 350.0, ("words", 5_000): 400.0, ("cold", 5_000): 500.0}
 """Whole process, p95."""
 BOTH_MS = {500: 15.0, 1_000: 30.0}
 """Loading, index and query, p50."""
@@ -60,7 +63,7 @@ AT_ONCE = 1_000
 VECTORS = 500
 QUALITY = {"SetP@3": ("≥", 0.70), "R@10": ("≥", 0.90), "FalseInject@3": ("<", 0.10), "off-topic silent": ("=", 1.0)}
 """Of the shipped default on memory-bench."""
-DEFAULT = "fts5_bm25, null"
+DEFAULT, WORDS = "hybrid, null", "fts5_bm25, null"
 SHOWN = ("SetP@3", "P@3", "answered", "off-topic silent", "Silent", "FalseInject@3", "R@10", "RR", "nDCG@10")
 ABOUT_QUALITY = (
     "**Quality.** What the hook shows unasked, at most 3 (*answered*: the share of the questions with an answer that were "
@@ -71,10 +74,10 @@ ABOUT_HOOK = (
     "**Hook.** Whole process, a new one for each of {} prompts, as the installed hooks.json says; *work* is what it notes "
     "itself, modules it imports on the way included; *load + index* and *query* (with deciding) are timed apart, in a process "
     "that has them. *First* is the slowest of three prompts after a change, all processes until the index is made; "
-    "*unanswered* prompts ran out of their second."
+    "*unanswered* prompts ran out of their second; *by words*: prompts for which meaning took too long."
 )
 ABOUT_VECTORS = (
-    "**Vectors in the hook.** A process that answers one prompt by the hybrid over {memories:,} memories, vectors made before: "
+    "**Search on demand.** A process that answers one question by the hybrid over {memories:,} memories, vectors made before: "
     "p50 {p50:,.0f} ms, p95 {p95:,.0f} ms (making them took {made:.1f} s). "
 )
 TITLES = {"RR": "MRR", "Silent": "silent", "FalseInject@3": "false inject"}
@@ -133,8 +136,9 @@ def _hook(folder: Path, sizes: Sequence[int], prompts: int, others: list[float |
     sys.path.insert(0, str(ROOT / "src"))
     from ringtrue.memory.hook.journal import events
     from ringtrue.memory.install import install
+    from ringtrue.memory.warm_hook import WarmHook
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     texts = _prompts(prompts)
     bare: dict[str, list[float]] = {"bare": [], "python3": []}
     for size in sizes:
@@ -142,37 +146,46 @@ def _hook(folder: Path, sizes: Sequence[int], prompts: int, others: list[float |
         project = folder / f"project-{size}"
         root = project / ".claude" / "memory"
         written = write_memories(root, size)
+        _settings(root, "words")
+        _write_vectors(root)
         install("claude", base=project)
         hooks = json.loads((project / ".claude/skills/memory/hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
         command = _command(hooks["UserPromptSubmit"], project)
-        time.sleep(2.1)  # files changed just now are read again, as their time of change may not tell a second change
-        first = []
-        for number in range(3):
-            _touch(written[number])
-            time.sleep(0.1)
-            first.append(_timed(command, _payload(project, texts[number], f"first-{number}")))
-            while not (root / ".ringtrue" / "null.json").is_file():  # a large index is made over several prompts
-                first[-1] += _timed(command, _payload(project, texts[number], f"first-{number}"))
-        time.sleep(2.1)
-        _timed(command, _payload(project, texts[0], "settle"))
-        busy, start, own = busy_seconds(), time.perf_counter(), 0.0
-        spent = []
-        for number, text in enumerate(texts):
-            spent.append(_timed(command, _payload(project, text, f"p-{number}")))
-            bare["bare"].append(_timed([command[0], "-I", "-S", "-c", "pass"], ""))
-            bare["python3"].append(_timed([command[0], "-c", "pass"], ""))
-            own += spent[-1] + bare["bare"][-1] + bare["python3"][-1]
-        after = busy_seconds()
-        others.append(None if busy is None or after is None else max(0.0, after - busy - own) / (time.perf_counter() - start))
-        work = [
-            event["ms"] for event in events(str(root)) if event["event"] == "prompt" and event["prompt_id"].startswith("p-")
-        ]
+        for mode in MODES:
+            _settings(root, mode)
+            time.sleep(2.1)  # files changed just now are read again, as their time of change may not tell a second change
+            first = []
+            for number in range(3):
+                _touch(written[number], f"{mode} {number}")
+                time.sleep(0.1)
+                first.append(_timed(command, _payload(project, texts[number], f"first-{mode}-{number}")))
+                while not (root / ".ringtrue" / "null.json").is_file():  # a large index is made over several prompts
+                    first[-1] += _timed(command, _payload(project, texts[number], f"first-{mode}-{number}"))
+            server = WarmHook(str(root))
+            if mode == "warm":
+                server.start()
+            time.sleep(2.1)
+            _timed(command, _payload(project, texts[0], "settle"))
+            busy, start, own = busy_seconds(), time.perf_counter(), 0.0
+            spent = []
+            for number, text in enumerate(texts):
+                spent.append(_timed(command, _payload(project, text, f"{mode}-{number}")))
+                bare["bare"].append(_timed([sys.executable, "-I", "-S", "-c", "pass"], ""))
+                bare["python3"].append(_timed([sys.executable, "-c", "pass"], ""))
+                own += spent[-1] + bare["bare"][-1] + bare["python3"][-1]
+            after = busy_seconds()
+            seconds = time.perf_counter() - start
+            others.append(None if busy is None or after is None else max(0.0, after - busy - own) / seconds)
+            server.close()
+            done = [one for one in events(str(root)) if one["event"] == "prompt" and one["prompt_id"].startswith(f"{mode}-")]
+            rows.append(
+                {"memories": size, "mode": mode, "whole": _times(spent), "work": _times([one["ms"] / 1000 for one in done]),
+                 "first": max(first) * 1000, "unanswered": len(texts) - len(done),
+                 "by": {by: sum(one["by"] == by for one in done) for by in ("server", "numpy", "words")}}
+            )  # fmt: skip
+        rows[-len(MODES)] |= _inside(str(root), texts)
         reads = _reads(hooks, project, written[: min(20, prompts)]) if size == max(s for s in sizes if s <= 1_000) else []
-        rows.append(
-            {"memories": size, "whole": _times(spent), "work": _times([one / 1000 for one in work]), "first": max(first) * 1000,
-             "unanswered": len(texts) - len(work), **_inside(str(root), texts),
-             "reads": _times([one / 1000 for one in reads]) if reads else None}
-        )  # fmt: skip
+        rows[-len(MODES)]["reads"] = _times([one / 1000 for one in reads]) if reads else None
     return rows, {name: _times(values) for name, values in bare.items()}
 
 
@@ -237,8 +250,45 @@ def _times(seconds: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _touch(path: Path) -> None:
-    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+def _touch(path: Path, title: str) -> None:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**record, "title": title}), encoding="utf-8")
+
+
+def _settings(root: Path, mode: str) -> None:
+    strategy = "fts5_bm25" if mode == "words" else "hybrid"
+    (root / "memory-config.json").write_text(json.dumps({"retrieval": {"match_strategy": strategy}}), encoding="utf-8")
+
+
+def _write_vectors(root: Path) -> None:
+    """Write random vectors of all memories: making real ones takes a tenth of a second each, and comparing costs the same."""
+    import numpy as np
+
+    from ringtrue.memory.engine import loaded_encoder
+    from ringtrue.memory.hook.files import load
+    from ringtrue.memory.hook.settings import Settings
+    from ringtrue.memory.hook.vectors import (
+        AT_ONCE,
+        EVERYDAY,
+        StoreVectors,
+        everyday_prompts,
+        passages,
+        text_key,
+        write_vectors,
+    )
+
+    encoder, everyday, dice = loaded_encoder(), everyday_prompts(), np.random.default_rng(1)
+    parts = {
+        f"{EVERYDAY} {start}": encoder.encode(everyday[start : start + AT_ONCE]) for start in range(0, len(everyday), AT_ONCE)
+    }
+    for memory in load(str(root), Settings()).memories:
+        rows = dice.normal(size=(len(passages(memory, 2000)), encoder.size)).astype(np.float32)
+        parts[text_key(memory, 2000)] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    spans, start = {}, 0
+    for name, part in parts.items():
+        spans[name] = start, len(part)
+        start += len(part)
+    write_vectors(str(root), encoder, StoreVectors(np.concatenate(list(parts.values())), spans))
 
 
 def _documents() -> list[Any]:
@@ -335,7 +385,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
             boost.append(time.perf_counter() - start)
     root = Path(options.root) / "at-once" / "memory"
     write_memories(root, 500)
-    engine = Engine(str(root), Settings())
+    engine = Engine(str(root), Settings(match_strategy="fts5_bm25"))
     prompts = _prompts(100)
 
     def ask(place: int) -> list[str]:
@@ -383,16 +433,17 @@ def _quality_limits(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _hook_limits(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    by_size = {row["memories"]: row for row in rows}
+    found = {(row["mode"], row["memories"]): row for row in rows}
     limits = []
-    kinds = {"whole": "hook, whole process", "both": "load + index + query", "query": "query, persistent index"}
-    for kind, percentile, bars in (("whole", "p95", HOOK_MS), ("both", "p50", BOTH_MS), ("query", "p95", QUERY_MS)):
-        for size, bar in bars.items():
-            value = by_size[size][kind][percentile] if size in by_size else None
+    kinds = {"whole": "hook, whole process", "both": "words, load + index + query", "query": "words, query, persistent index"}
+    by_words = [{("words", size): bar for size, bar in bars.items()} for bars in (BOTH_MS, QUERY_MS)]
+    for kind, percentile, bars in (("whole", "p95", HOOK_MS), ("both", "p50", by_words[0]), ("query", "p95", by_words[1])):
+        for (mode, size), bar in bars.items():
+            value = found[mode, size][kind][percentile] if (mode, size) in found else None
             met = None if value is None else value <= bar
             limits.append(
                 limit(
-                    f"{kinds[kind]}, {size:,} memories, {percentile}",
+                    f"{kinds[kind]}{f', {mode}' if kind == 'whole' else ''}, {size:,} memories, {percentile}",
                     f"≤ {bar:g} ms",
                     "—" if value is None else f"{value:.1f} ms",
                     met,
@@ -449,27 +500,40 @@ def _memory_table(rows: list[dict[str, Any]]) -> str:
 def _hook_table(report: dict[str, Any]) -> str:
     bare = report["bare"]
     starts = (("`python3 -c pass`", "python3"), ("its Python, `-I -S -c pass`", "bare"))
-    rows = [[name, f"{bare[key]['p50']:.0f}", f"{bare[key]['p95']:.0f}", *[""] * 6] for name, key in starts]
+    rows = [[name, f"{bare[key]['p50']:.0f}", f"{bare[key]['p95']:.0f}", *[""] * 7] for name, key in starts]
     for row in report["hook"]:
         inner = (
-            f"{row[kind][share]:.1f}" for kind, share in (("work", "p50"), ("open", "p50"), ("query", "p50"), ("query", "p95"))
+            f"{row[kind][share]:.1f}" if kind in row else "—"
+            for kind, share in (("work", "p50"), ("open", "p50"), ("query", "p50"), ("query", "p95"))
         )
         whole = (f"{row['whole'][share]:.0f}" for share in ("p50", "p95"))
-        name = f"hook, {row['memories']:,} memories"
-        rows.append([name, *whole, *inner, f"{row['first']:.0f}", str(row["unanswered"])])
-    heads = ("", "p50 ms", "p95 ms", "work p50", "load + index p50", "query p50", "query p95", "first", "unanswered")
+        name = f"hook, {row['memories']:,} memories, {row['mode']}"
+        by_words = "" if row["mode"] == "words" else str(row["by"]["words"])
+        rows.append([name, *whole, *inner, f"{row['first']:.0f}", str(row["unanswered"]), by_words])
+    heads = (
+        "",
+        "p50 ms",
+        "p95 ms",
+        "work p50",
+        "load + index p50",
+        "query p50",
+        "query p95",
+        "first",
+        "unanswered",
+        "by words",
+    )
     return table(heads, rows, text_columns=1)
 
 
 def _worth(rows: list[dict[str, Any]]) -> str:
-    """Say what the hybrid's order adds to what the hook shows, and so whether the hook has it."""
+    """Say what meaning adds to what the hook shows."""
     gains = []
     for name in dict.fromkeys(row["golden"] for row in rows):
-        words, both = ({row["arm"]: row for row in rows if row["golden"] == name}.get(arm) for arm in (DEFAULT, "hybrid, null"))
+        words, both = ({row["arm"]: row for row in rows if row["golden"] == name}.get(arm) for arm in (WORDS, DEFAULT))
         if words and both:
             said = (f"{measure} {words[measure]:.3f} → {both[measure]:.3f}" for measure in ("SetP@3", "answered", "R@10"))
             gains.append(f"{name}: {', '.join(said)}")
-    return f"What it adds under the same level: {'; '.join(gains)}." if gains else ""
+    return f"What meaning adds in the hook, and on demand: {'; '.join(gains)}." if gains else ""
 
 
 def _figure(value: float | None) -> str:

@@ -122,7 +122,7 @@ def open_meaning(root: str, index: Index, settings: Settings, encoder: BertEncod
     """
     vectors, missing = update_vectors(root, index, encoder, seconds=seconds)
     if missing:
-        raise MemoryFault(f"{missing} texts have no vectors yet; every prompt makes some, `ringtrue memory doctor` all of them")
+        raise MemoryFault(f"{missing} texts have no vectors yet; each prompt makes some, `ringtrue memory install` makes all")
     if not index.entries():
         raise MemoryFault("there are no memories")
     return Meaning(index, encoder, vectors, _chance(root, index, settings, encoder, vectors))

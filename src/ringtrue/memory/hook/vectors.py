@@ -135,7 +135,7 @@ def update_vectors(root: str, index: Index, encoder: BertEncoder, *, seconds: fl
         missing = [name for name in missing if name not in made]
     if made:
         kept = _joined(kept, made, wanted)
-        _write(root, encoder, kept)
+        write_vectors(root, encoder, kept)
     return kept, len(missing)
 
 
@@ -152,7 +152,8 @@ def _joined(kept: StoreVectors, made: Mapping[str, Matrix], wanted: Mapping[str,
     return StoreVectors(np.concatenate(parts), spans)
 
 
-def _write(root: str, encoder: BertEncoder, vectors: StoreVectors) -> None:
+def write_vectors(root: str, encoder: BertEncoder, vectors: StoreVectors) -> None:
+    """Keep the vectors of a store; a folder that cannot be written to keeps none."""
     import numpy as np
 
     header = {"made": _made(encoder), "entries": {name: count for name, (_, count) in vectors.spans.items()}}
