@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ringtrue.errors import InputError, MissingInput, nearest
 
@@ -162,46 +162,36 @@ def secret(variable: str) -> str:
 
 
 @dataclass(frozen=True)
-class GitHub:
-    """What GitHub tells a step of a workflow; empty if this is none."""
+class CiPipeline:
+    """Where a job runs, as GitHub or GitLab tells it; empty elsewhere."""
 
-    repository: str
+    forge: Literal["github", "gitlab"]
+    place: str
+    """owner/name on GitHub, the id of the project on GitLab."""
     api: str
     token: str = field(repr=False)
-    event: Path | None
-    summary: Path | None
-    output: Path | None
+    number: int | None = None
+    """The merge request, on GitLab."""
+    event: Path | None = None
+    """The files of a step on GitHub: the event behind it, its summary, its outputs."""
+    summary: Path | None = None
+    output: Path | None = None
 
 
-def github() -> GitHub:
-    """Return what the environment says about a GitHub workflow."""
+def pipeline(forge: str | None = None) -> CiPipeline:
+    """Return what the environment says about a job on a forge; the one it runs on unless given.
+
+    The token on GitLab is ``GITLAB_TOKEN``, which the project's owner sets.
+    """
     get = os.environ.get
-    places = [get(f"GITHUB_{name}") for name in ("EVENT_PATH", "STEP_SUMMARY", "OUTPUT")]
-    api = get("GITHUB_API_URL") or "https://api.github.com"
-    token = get("GITHUB_TOKEN", "").strip()
-    return GitHub(get("GITHUB_REPOSITORY", ""), api, token, *(Path(place) if place else None for place in places))
-
-
-@dataclass(frozen=True)
-class GitLab:
-    """What GitLab tells a job; empty if this is none."""
-
-    project: str
-    api: str
-    token: str = field(repr=False)
-    number: int | None
-
-
-def gitlab() -> GitLab:
-    """Return what the environment says about a GitLab job; the token is ``GITLAB_TOKEN``, which the project's owner sets."""
-    get = os.environ.get
-    number = get("CI_MERGE_REQUEST_IID", "")
-    return GitLab(
-        project=get("CI_PROJECT_ID", ""),
-        api=get("CI_API_V4_URL") or "https://gitlab.com/api/v4",
-        token=get("GITLAB_TOKEN", "").strip(),
-        number=int(number) if number.isdigit() else None,
-    )
+    if forge == "gitlab" or (forge is None and get("CI_PROJECT_ID") and not get("GITHUB_REPOSITORY")):
+        api, number = get("CI_API_V4_URL") or "https://gitlab.com/api/v4", get("CI_MERGE_REQUEST_IID", "")
+        token = get("GITLAB_TOKEN", "").strip()
+        return CiPipeline("gitlab", get("CI_PROJECT_ID", ""), api, token, int(number) if number.isdigit() else None)
+    api, token = get("GITHUB_API_URL") or "https://api.github.com", get("GITHUB_TOKEN", "").strip()
+    places = (get(f"GITHUB_{name}") for name in ("EVENT_PATH", "STEP_SUMMARY", "OUTPUT"))
+    files = (Path(place) if place else None for place in places)
+    return CiPipeline("github", get("GITHUB_REPOSITORY", ""), api, token, None, *files)
 
 
 def environment_without_tokens() -> dict[str, str]:

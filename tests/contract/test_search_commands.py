@@ -154,7 +154,7 @@ def test_nothing_is_removed_while_a_file_cannot_be_read(ringtrue, notes: Path) -
 
 def test_documents_without_title_and_text_are_counted(ringtrue, notes: Path) -> None:
     (notes / "rooms.jsonl").write_text('{"_id": "x", "text": " "}\n{"_id": "y", "text": ""}\n', encoding="utf-8")
-    assert "2 documents have neither title nor text" in (ringtrue("ingest", notes, "-r", "")).err
+    assert "2 documents have no title and no text" in (ringtrue("ingest", notes, "-r", "")).err
     assert ringtrue("ingest", notes, "-r", "", "--json").json["blank"] == 2
 
 

@@ -1,7 +1,7 @@
 """GitHub and GitLab: the one comment on a pull request that is kept up to date, and the summary and outputs of a step.
 
-The comment is found by its marker and its author, else made. Requests have bounded retries; no token goes to another host, and
-none is in a message.
+The comment is found by its marker and its author, else made. Requests have bounded retries; redirects are not followed, so no
+token goes to another host, and none is in a message.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlsplit
 
 from ringtrue.errors import AccessDenied, InputError, SearchFailed, Unreachable
 from ringtrue.http_client import HttpClient, Response
@@ -26,7 +27,8 @@ DEFAULT_WAIT = 60.0
 """Seconds to wait if a rate limit names none, as GitHub advises."""
 LONGEST_WAIT = 120.0
 """A job must not wait longer than this for a comment."""
-REDIRECTS = (301, 302, 307, 308)
+PAGE = 100
+"""Comments per page, the most that both forges allow."""
 MARKER = "<!-- ringtrue:report -->"
 CUT = "\n\n*The report is longer than a comment may be; the rest is in the job's files.*\n"
 TRIES = 3
@@ -34,7 +36,6 @@ SUMMARY_LIMIT = 250_000
 """Characters; GitHub takes 1 MiB, and a character has four bytes at most."""
 _MARKER = re.compile(r"<!-- ringtrue:report[\w.:-]* -->")
 _FENCE = re.compile(r"^\s*(```+|~~~+)", re.MULTILINE)
-_NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next\b')
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -42,10 +43,6 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next\b')
 
 class NotAllowed(AccessDenied):
     """The token is valid, but may not do this; a pull request from a fork has such a token."""
-
-
-class _OtherHost(Unreachable):
-    """An answer that leads to another host, which must not get the token."""
 
 
 @dataclass(frozen=True)
@@ -62,82 +59,63 @@ class Api:
 
         What is not ``repeatable`` is sent again only if it was refused unread: a lost answer may hide a success.
         """
-        return _decoded(self._patiently(method, self._at(path), body, repeatable=repeatable))
-
-    def pages(self, path: str) -> Iterator[Any]:
-        """Yield the items of every page, along the Link headers."""
-        url: str | None = self._at(path)
-        while url is not None:
-            found = self._patiently("GET", url)
-            items = _decoded(found)
-            if not isinstance(items, list):
-                raise Unreachable(f"{self._name} answered no list for {urlsplit(url).path}; check the address of the API")
-            yield from items
-            following = _NEXT.search(found.headers.get("link", ""))
-            url = self._same_host(url, following[1]) if following else None
-
-    def _at(self, path: str) -> str:
-        return f"{self.address.rstrip('/')}/{path.lstrip('/')}"
-
-    @property
-    def _name(self) -> str:
-        return urlsplit(self.address).netloc.rpartition("@")[2] or self.address
-
-    def _patiently(self, method: str, url: str, body: Mapping[str, Any] | None = None, *, repeatable: bool = True) -> Response:
         problem = ""
-        for attempt in range(1, ATTEMPTS + 1):
-            wait, again = float(2 ** (attempt - 1)), repeatable
+        for attempt in range(ATTEMPTS):
+            wait, again = float(2**attempt), repeatable
             try:
-                found = self._once(method, url, body)
+                found = self._once(method, f"{self.address.rstrip('/')}/{path.lstrip('/')}", body)
             except SearchFailed as error:
-                problem, again = str(error), repeatable and not isinstance(error, _OtherHost)
+                problem = str(error)
             else:
                 limited = _is_rate_limit(found)
                 if not limited and found.status < 500:
-                    return self._checked(found, url)
+                    return self._checked(found, path)
                 problem = f"{self._said(found)}; run it again later"
                 if limited:
                     after = found.headers.get("retry-after", "")
                     wait = float(after) if after.isdigit() else DEFAULT_WAIT
                     again = wait <= LONGEST_WAIT
-            if not again or attempt == ATTEMPTS:
+            if not again or attempt == ATTEMPTS - 1:
                 break
             self.sleep(wait)
         raise Unreachable(problem)
+
+    def pages(self, path: str) -> Iterator[Any]:
+        """Yield the items of every page."""
+        for page in count(1):
+            items = self.send("GET", f"{path}?per_page={PAGE}&page={page}")
+            if not isinstance(items, list):
+                raise Unreachable(f"{self.name} answered without a list for {path}; check the address of the API")
+            yield from items
+            if len(items) < PAGE:
+                return
+
+    @property
+    def name(self) -> str:
+        """The host, for messages."""
+        return urlsplit(self.address).netloc.rpartition("@")[2] or self.address
 
     def _once(self, method: str, url: str, body: Mapping[str, Any] | None) -> Response:
         headers = {"User-Agent": "ringtrue", **self.headers, **({} if body is None else {"Content-Type": "application/json"})}
         content = None if body is None else json.dumps(body).encode()
         with closing(HttpClient()) as http:
-            for _ in range(3):
-                found = http.request(self._name, method, url, content=content, headers=headers, timeout=TIMEOUT)
-                if found.status not in REDIRECTS or "location" not in found.headers:
-                    break
-                # A renamed repository answers so; the same verb and body go to its new place.
-                url = self._same_host(url, found.headers["location"])
-        return found
+            return http.request(self.name, method, url, content=content, headers=headers, timeout=TIMEOUT)
 
-    def _same_host(self, here: str, there: str) -> str:
-        target = urljoin(here, there)
-        if urlsplit(target)[:2] != urlsplit(here)[:2]:
-            raise _OtherHost(f"{self._name} points to another host, {urlsplit(target).netloc}; check the address of the API")
-        return target
-
-    def _checked(self, found: Response, url: str) -> Response:
+    def _checked(self, found: Response, path: str) -> Any:
         if found.status < 300:
-            return found
-        said, path = self._said(found), urlsplit(url).path
+            return _decoded(found)
+        said = self._said(found)
         if found.status == 401:
             raise AccessDenied(f"{said}: it does not know the token; set one that is valid")
         if found.status == 403:
             raise NotAllowed(said)
-        missing = found.status in (404, 410)
+        missing = found.status in (301, 302, 307, 308, 404, 410)
         cure = "check repository and number, and that the token may see them" if missing else "check what is sent there"
-        raise InputError(f"{said} for {path}; {cure}")
+        raise InputError(f"{said} for {path.partition('?')[0]}; {cure}")
 
     def _said(self, found: Response) -> str:
         """Return the status of an answer and its reason, in one line without the token."""
-        line = f"{self._name} answered {found.status} ({_message(found)})"
+        line = f"{self.name} answered {found.status} ({_message(found)})"
         return line.replace(self.secret, "***") if self.secret else line
 
 
@@ -169,7 +147,16 @@ class Comment:
     id: int
     author: str
     body: str
-    url: str = ""
+    url: str
+
+    @classmethod
+    def of(cls, api: Api, record: Any) -> Comment:
+        """Return the comment that GitHub or GitLab describes; raises InputError for anything else."""
+        if not isinstance(record, Mapping) or not isinstance(record.get("id"), int):
+            raise InputError(f"{api.name} answered {record!r:.60}, which is not a comment; check the address of the API")
+        author = record.get("user") or record.get("author") or {}  # a deleted account has none
+        name = author.get("login") or author.get("username") or ""
+        return cls(record["id"], str(name), str(record.get("body") or ""), str(record.get("html_url") or ""))
 
 
 @dataclass(frozen=True)
@@ -177,12 +164,10 @@ class Thread:
     """The comments of one pull request or merge request, and the words of its forge."""
 
     api: Api
-    listed: str
-    """Where all comments are, the oldest first."""
-    made: str
-    """Where a new one goes."""
+    path: str
+    """Where the comments are listed and where a new one is made."""
     one: str
-    """What stands before the id of one."""
+    """The path before the id of one comment."""
     update: Literal["PATCH", "PUT"]
     limit: int
     """Characters that one comment may have."""
@@ -190,7 +175,6 @@ class Thread:
     """What to do if the token may not comment."""
     author: Callable[[Api], str]
     """Returns the author that our own comments have."""
-    read: Callable[[Any], Comment]
 
 
 @dataclass(frozen=True)
@@ -215,34 +199,32 @@ def marker_in(markdown: str) -> str | None:
 def post_comment(
     markdown: str,
     *,
-    repository: str,
+    place: str,
     number: int,
     token: str,
     api: str = "https://api.github.com",
     marker: str = MARKER,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Posted:
-    """Keep one comment on a pull request of GitHub up to date, and return what became of it.
+    """Keep one comment on a pull request of GitHub, in ``place`` (owner/name), up to date; return what became of it.
 
     A token that may only read, as on a pull request from a fork, is told by ``Posted.what == "refused"``. Raises
     AccessDenied for a token that GitHub does not know, InputError for what is not there or not accepted, Unreachable if
     GitHub stays unable to answer.
     """
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(f"{repository!r:.80} is not a repository; write it like owner/name")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", place):
+        raise InputError(f"{place!r:.80} is not a repository; write it like owner/name")
     if number < 1:
-        raise InputError(f"{number} is not a number of a pull request; give the one in its address")
+        raise InputError(f"{number} is not the number of a pull request; give the one in its address")
     accept = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
     thread = Thread(
         Api(api, {"Authorization": f"Bearer {token}", **accept}, token, sleep),
-        listed=f"repos/{repository}/issues/{number}/comments?per_page=100",
-        made=f"repos/{repository}/issues/{number}/comments",
-        one=f"repos/{repository}/issues/comments",
+        path=f"repos/{place}/issues/{number}/comments",
+        one=f"repos/{place}/issues/comments",
         update="PATCH",
         limit=65_000,  # GitHub refuses more than 65,536 characters
         cure="a pull request from a fork has a read-only token; elsewhere give the job `permissions: pull-requests: write`",
         author=_github_author,
-        read=_github_comment,
     )
     return _keep_one(thread, markdown, marker)
 
@@ -258,52 +240,42 @@ def _github_author(api: Api) -> str:
         return "github-actions[bot]"  # who writes with a workflow's own token
 
 
-def _github_comment(record: Any) -> Comment:
-    if not isinstance(record, Mapping) or not isinstance(record.get("id"), int):
-        raise InputError(f"GitHub answered {record!r:.60}, which is not a comment; check the address of the API")
-    author = (record.get("user") or {}).get("login", "")  # a deleted account has none
-    return Comment(int(record["id"]), str(author), str(record.get("body") or ""), str(record.get("html_url", "")))
-
-
 def post_note(
     markdown: str,
     *,
-    project: str,
+    place: str,
     number: int,
     token: str,
     api: str = "https://gitlab.com/api/v4",
     marker: str = MARKER,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Posted:
-    """Keep one note on a merge request of GitLab up to date, and return what became of it; raises like ``post_comment``."""
-    if not project.strip():
+    """Keep one note on a merge request of GitLab, in ``place`` (id or path of a project), up to date, like ``post_comment``."""
+    if not place.strip():
         raise InputError("no GitLab project is given; write its id or its path like group/name")
     if number < 1:
-        raise InputError(f"{number} is not a number of a merge request; give the one in its address")
-    notes = f"projects/{quote(project, safe='')}/merge_requests/{number}/notes"
+        raise InputError(f"{number} is not the number of a merge request; give the one in its address")
+    notes = f"projects/{quote(place, safe='')}/merge_requests/{number}/notes"
     thread = Thread(
         Api(api, {"PRIVATE-TOKEN": token}, token, sleep),
-        listed=f"{notes}?per_page=100&sort=asc&order_by=created_at",
-        made=notes,
+        path=notes,
         one=notes,
         update="PUT",
         limit=990_000,  # GitLab refuses more than 1,000,000 characters
         cure="use a project access token of role Reporter with the scope `api`; a job's own CI_JOB_TOKEN cannot write notes",
-        author=lambda server: str(_gitlab_record(server.send("GET", "user"))["username"]),  # a project's token has its own user
-        read=_gitlab_note,
+        author=_gitlab_author,
     )
     return _keep_one(thread, markdown, marker)
 
 
-def _gitlab_note(value: Any) -> Comment:
-    record = _gitlab_record(value)
-    return Comment(int(record["id"]), str((record.get("author") or {}).get("username", "")), str(record.get("body") or ""))
-
-
-def _gitlab_record(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError(f"GitLab answered {value!r:.60}; check the address of the API, like https://gitlab.example.com/api/v4")
-    return value
+def _gitlab_author(api: Api) -> str:
+    """Return the user behind the token; a project's token has its own."""
+    found = api.send("GET", "user")
+    if not isinstance(found, Mapping) or "username" not in found:
+        raise InputError(
+            f"{api.name} answered {found!r:.60}; check the address of the API, like https://gitlab.example.com/api/v4"
+        )
+    return str(found["username"])
 
 
 def _keep_one(thread: Thread, markdown: str, marker: str) -> Posted:
@@ -313,13 +285,13 @@ def _keep_one(thread: Thread, markdown: str, marker: str) -> Posted:
     try:
         author = thread.author(api)
         for left in reversed(range(TRIES)):
-            every = map(thread.read, api.pages(thread.listed))
+            every = (Comment.of(api, record) for record in api.pages(thread.path))
             ours = next((one for one in every if one.author == author and _first_line(one.body) == marker), None)
             if ours is not None:
-                changed = thread.read(api.send(thread.update, f"{thread.one}/{ours.id}", body))
+                changed = Comment.of(api, api.send(thread.update, f"{thread.one}/{ours.id}", body))
                 return Posted("updated", changed.url or ours.url)
             try:
-                return Posted("created", thread.read(api.send("POST", thread.made, body, repeatable=False)).url)
+                return Posted("created", Comment.of(api, api.send("POST", thread.path, body, repeatable=False)).url)
             except Unreachable:
                 # The answer was lost, not necessarily the comment: look again before there are two.
                 if not left:

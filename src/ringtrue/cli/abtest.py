@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,10 +49,13 @@ def create(
     with options.open() as opened:
         now = utc_now().isoformat()
         made = lib.rollout.create_test(opened, feature, now=now, again=again, who=who, project=options.project, **plan)
-    show.end_if_json(options.json, lib.rollout.standing(made))
-    print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
-    if method == "beta-binomial":
-        show.note("beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence")
+    warning = "beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence"
+    show.result(
+        options.json,
+        lib.rollout.standing(made),
+        f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}",
+        notes=[warning] * (method == "beta-binomial"),
+    )
 
 
 @app.command()
@@ -71,14 +75,14 @@ def status(
         else:
             tests = [lib.rollout.found_test(opened, feature, project=options.project)]
     found = [lib.rollout.standing(test) for test in tests]
-    show.end_if_json(options.json, found[0] if feature is not None else {"tests": found})
-    if not found:
-        show.note("there is no test yet; start one: ringtrue test create FEATURE")
-        return
-    headers = ["feature", "method", "status", "decision", "queries", "difference", "interval", "evidence", "bounds"]
-    show.table(headers, [_row(one) for one in found], text_columns=4)
-    for one in found:
-        print(f"{one.feature_id}: {one.reason}")
+    headers = ("feature", "method", "status", "decision", "queries", "difference", "interval", "evidence", "bounds")
+    show.result(
+        options.json,
+        found[0] if feature is not None else {"tests": found},
+        show.Table(headers, map(_row, found), 4),
+        *(f"{one.feature_id}: {one.reason}" for one in found),
+        notes=[] if found else ["no test found; start one: ringtrue test create FEATURE"],
+    )
 
 
 @app.command()
@@ -117,9 +121,9 @@ def update(
             test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
             refused = recorded.why_not or refused
     stands = lib.rollout.standing(test)
-    show.end_if_json(options.json, {"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
-    others = f", {passed_over} passed over ({refused})" if passed_over else ""
-    print(f"{feature}: {show.counted(counted, 'query')} counted{others}\n{stands.reason}")
+    others = f", {passed_over} skipped ({refused})" if passed_over else ""
+    record = {"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands}
+    show.result(options.json, record, f"{feature}: {show.counted(counted, 'query')} counted{others}\n{stands.reason}")
 
 
 @app.command()
@@ -175,16 +179,19 @@ def simulate(
     plan = lib.stats.SequentialPlan(alpha, beta, delta)
     rates = lib.stats.sequential_rates(seed=seed, simulations=simulations, most=queries, plan=plan, sd=sd)
     broken = lib.stats.broken_promises(rates, plan)
-    if json:
-        given = {"simulations": simulations, "queries": queries, "sd": sd, "seed": seed, "plan": plan}
-        show.as_json({**given, "rates": list(rates), "broken": list(broken)})
-    else:
-        headers = ["differences", "method", "false accepts", "power", "queries, no gain", "queries, gain"]
-        tests = f"{simulations:,} tests a row, at most {queries:,} queries each"
-        title = f"{tests}; sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
-        show.table(headers, map(_rate_row, rates), title=title, text_columns=2)
-        show.notes(f"broken: {line}" for line in broken)
-    show.end_with(REGRESSION if check and broken else OK)
+    tests = f"{simulations:,} tests a row, at most {queries:,} queries each"
+    title = f"{tests}; sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
+    record = {"simulations": simulations, "queries": queries, "sd": sd, "seed": seed, "plan": plan, "rates": list(rates)}
+    show.result(
+        json,
+        record | {"broken": list(broken)},
+        show.Table(
+            ("differences", "method", "false accepts", "power", "queries, no gain", "queries, gain"),
+            map(_rate_row, rates), 2, title,
+        ),
+        notes=[f"broken: {line}" for line in broken],
+        code=REGRESSION if check and broken else OK,
+    )  # fmt: skip
 
 
 def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: StoreOptions) -> None:
@@ -192,8 +199,7 @@ def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: 
         now = utc_now().isoformat()
         test = lib.rollout.set_status(opened, feature, status, now=now, who=who, why=why, project=options.project)
     stands = lib.rollout.standing(test)
-    show.end_if_json(options.json, stands)
-    print(f"{feature}: {stands.status}, {show.counted(stands.samples, 'query')} counted")
+    show.result(options.json, stands, f"{feature}: {stands.status}, {show.counted(stands.samples, 'query')} counted")
 
 
 def _table(file: Path, what: str, *names: str) -> Iterator[tuple[lib.formats.Place, Mapping[str, Any]]]:
@@ -297,8 +303,7 @@ def interleave_command(
                 f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
             )
         drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}
-        show.end_if_json(options.json, {**drawn, "by": by, "clicks_outside": outside, "outcome": found})
-        _print_outcome(found)
+        show.result(options.json, {**drawn, "by": by, "clicks_outside": outside, "outcome": found}, _outcome(found))
         return
     _show_lists(rankings, query, lists, json=options.json)
 
@@ -316,19 +321,17 @@ def _rankings(control: str, treatment: str) -> Rankings:
 def _show_lists(rankings: Rankings, query: str | None, how: Lists, *, json: bool) -> None:
     wanted = list(rankings[0]) if query is None else [query]
     lists = {query_id: how.draw(rankings, query_id, query_id) for query_id in wanted}
-    show.end_if_json(json, {"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
+    rows: list[list[object]] = []
+    for query_id, one in lists.items():
+        counts = [sum(credit * side > 0 for credit in one.credits) for side in (-1, 1)]
+        rows.append([query_id, len(one.items), *counts, len(one.items) - sum(counts)])
+    table = show.Table(("query", "results", "control", "treatment", "no credit"), rows)
     if query is not None:
         one = lists[query]
         sides = ["treatment" if credit > 0 else "control" if credit < 0 else "neither" for credit in one.credits]
-        credits = [f"{credit:+.2f}" for credit in one.credits]
-        rows = [[place, *cells] for place, cells in enumerate(zip(one.items, sides, credits, strict=True), 1)]
-        show.table(["place", "document", "a click speaks for", "credit"], rows, text_columns=3)
-        return
-    rows = []
-    for query_id, one in lists.items():
-        counts = [sum(credit * side > 0 for credit in one.credits) for side in (-1, 1)]
-        rows.append([query_id, len(one.items), *map(str, counts), len(one.items) - sum(counts)])
-    show.table(["query", "results", "control", "treatment", "no credit"], rows)
+        cells = zip(count(1), one.items, sides, (f"{credit:+.2f}" for credit in one.credits), strict=False)
+        table = show.Table(("place", "document", "a click speaks for", "credit"), cells, 3)
+    show.result(json, {"method": how.method, "k": how.k, "seed": how.seed, "lists": lists}, table)
 
 
 def _credits(rankings: Rankings, file: Path, query: str | None, lists: Lists) -> tuple[list[float], int]:
@@ -360,16 +363,18 @@ def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
     stands = lib.rollout.standing(counted.test)
     left = {"waiting": counted.waiting, "before_the_test": counted.before}
     record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
-    show.end_if_json(options.json, {**record, "test": stands})
-    print(f"{feature}: {counted.impressions} interleaved lists, {counted.clicked} with a click, {counted.new} newly counted")
-    print(stands.reason)
-    if counted.waiting:
-        show.note(f"{counted.waiting} lists are younger than {settle:g} minutes and wait for their clicks (--settle)")
-    if counted.before:
-        show.note(f"{counted.before} lists of the week before the test began ({counted.test.started_at[:16]}) never count")
+    waiting = f"{counted.waiting} lists are younger than {settle:g} minutes and wait for their clicks (--settle)"
+    before = f"{counted.before} lists of the week before the test began ({counted.test.started_at[:16]}) never count"
+    show.result(
+        options.json,
+        {**record, "test": stands},
+        f"{feature}: {counted.impressions} interleaved lists, {counted.clicked} with a click, {counted.new} newly counted",
+        stands.reason,
+        notes=[waiting if counted.waiting else "", before if counted.before else ""],
+    )
 
 
-def _print_outcome(found: lib.rollout.InterleavingOutcome) -> None:
+def _outcome(found: lib.rollout.InterleavingOutcome) -> show.Table:
     rows = {
         "impressions with a click": found.impressions,
         "treatment preferred": found.treatment_wins,
@@ -379,4 +384,4 @@ def _print_outcome(found: lib.rollout.InterleavingOutcome) -> None:
         "interval at every look": _span(found.interval),
         "decision": found.decision + (f" after {found.decided_after}" if found.decided_after else ""),
     }
-    show.table(["clicks", ""], rows.items())
+    return show.Table(("clicks", ""), rows.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -30,41 +29,28 @@ def self_test(
     comparisons = []
     if conformance or trec_eval is not None:
         comparisons = lib.testing.against_reference()
-        folder = trec_eval or beside_checkout()
-        if folder is not None:
-            comparisons += lib.testing.against_trec_eval_files(folder)
+        comparisons += lib.testing.against_trec_eval_files(trec_eval) if trec_eval else []
     wrong = [example for example in examples if example[1] != example[2]]
     off = [comparison for comparison in comparisons if not comparison.holds]
-    if json:
-        worked = [{"example": name, "value": value, "expected": wanted} for name, value, wanted in examples]
-        show.as_json({"passed": not wrong and not off, "worked_examples": worked, "conformance": comparisons})
-    else:
-        rows = [
-            [name, show.number(value, 3), show.number(wanted, 3), "ok" if value == wanted else "WRONG"]
-            for name, value, wanted in examples
-        ]
-        show.table(["worked example", "value", "expected", ""], rows)
-        if comparisons:
-            print()
-            _print_comparisons(comparisons)
-        compared = sum(comparison.values for comparison in comparisons)
-        more = f"; {compared} values compared, {len(off)} measures off" if comparisons else ""
-        print(f"\n{len(examples) - len(wrong)} of {len(examples)} worked examples hold{more}")
-    show.end_with(REGRESSION if wrong or off else OK)
-
-
-def _print_comparisons(comparisons: Iterable[lib.testing.Comparison]) -> None:
-    rows = []
-    for one in sorted(comparisons, key=lambda one: (one.reference, one.measure)):
-        state = "ok" if one.holds else f"OFF at {one.where}"
-        rows.append([one.measure, one.reference, one.values, f"{one.largest_difference:.1e}", f"{one.allowed:.0e}", state])
-    show.table(["measure", "reference", "values", "largest difference", "allowed", ""], rows, text_columns=2)
-
-
-def beside_checkout() -> Path | None:
-    """Return trec_eval's test files if a source checkout has the large collections beside it."""
-    folder = Path(__file__).parents[4] / "shared" / "data" / "trec_eval_test"
-    return folder if (folder / "out.test.aq").is_file() else None
+    worked = [{"example": name, "value": value, "expected": wanted} for name, value, wanted in examples]
+    rows = [
+        [name, show.number(value, 3), show.number(wanted, 3), "ok" if value == wanted else "WRONG"]
+        for name, value, wanted in examples
+    ]
+    compared = [
+        [one.measure, one.reference, one.values, f"{one.largest_difference:.1e}", f"{one.allowed:.0e}",
+         "ok" if one.holds else f"OFF at {one.where}"]
+        for one in sorted(comparisons, key=lambda one: (one.reference, one.measure))
+    ]  # fmt: skip
+    more = f"; {sum(one.values for one in comparisons)} values compared, {len(off)} measures off" if comparisons else ""
+    show.result(
+        json,
+        {"passed": not wrong and not off, "worked_examples": worked, "conformance": comparisons},
+        show.Table(("worked example", "value", "expected", ""), rows),
+        show.Table(("measure", "reference", "values", "largest difference", "allowed", ""), compared, 2),
+        f"\n{len(examples) - len(wrong)} of {len(examples)} worked examples hold{more}",
+        code=REGRESSION if wrong or off else OK,
+    )
 
 
 app = command_group("Run benchmarks next to comparable libraries.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -15,12 +16,20 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.eval import Asked, Named, settled
-from ringtrue.cli.gate import PolicyOptions, committed
+from ringtrue.cli.gate import PolicyOptions, committed, is_given
 from ringtrue.cli.options import BASELINE, Json, utc_now
-from ringtrue.config import environment_without_tokens, github, gitlab, load_config
-from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, MissingInput, RingtrueError
+from ringtrue.config import environment_without_tokens, load_config, pipeline, secret
+from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, MissingInput, RingtrueError, check_choice
 
 OUT = Path("ringtrue-out")
+Ready = Annotated[
+    str, typer.Option(help="URL or command that succeeds once it is ready; default: its port accepts connections.")
+]
+Shared = Annotated[bool, typer.Option("--shared", help="With --base-ref: allow both sides to use the same running system.")]
+Comment = Annotated[
+    bool,
+    typer.Option("--comment/--no-comment", help="Post the report as a comment on the pull request, and keep it up to date."),
+]
 REPORT, SARIF = "report.md", "ringtrue.sarif"
 SAME_ANSWERS = (
     "both sides gave the same answers; if this change should move the ranking, check that each side runs its own code "
@@ -71,22 +80,13 @@ def ci_command(
     mode: Annotated[str | None, typer.Option(help="relative or statistical; default: mode under [gate].")] = None,
     setup: Annotated[str, typer.Option(help="Shell command before each evaluation: 'pip install -e . && make index'.")] = "",
     serve: Annotated[str, typer.Option(help="Shell command that starts the search service: 'python app.py {port}'.")] = "",
-    ready: Annotated[
-        str, typer.Option(help="URL or command that succeeds once it is ready; default: its port accepts connections.")
-    ] = "",
+    ready: Ready = "",
     stop: Annotated[str, typer.Option(help="Shell command that stops the service; SIGTERM follows.")] = "",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the service; default: a free one.")] = None,
     ready_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait until the service is ready.")] = 60.0,
-    shared: Annotated[
-        bool, typer.Option("--shared", help="With --base-ref: allow both sides to use the same running system.")
-    ] = False,
+    shared: Shared = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs and reports.")] = OUT,
-    comment: Annotated[
-        bool,
-        typer.Option(
-            "--comment/--no-comment", help="Post the report as a comment on the pull request, and keep it up to date."
-        ),
-    ] = True,
+    comment: Comment = True,
     extras: Annotated[bool, typer.Option("--extras", help="Only print the extras that this search needs.")] = False,
     key: Annotated[str, typer.Option(help="Name of this gate, if a pull request has several.")] = "",
     json: Json = False,
@@ -116,28 +116,20 @@ def ci_command(
         service = lib.ci.ServiceCommands(serve, ready, stop, port, ready_timeout) if serve else None
         job = CiJob(context, named, asked, PolicyOptions(mode=mode).policy(), out, key, setup, service, shared)
         outcome = _judged(job, run=run, baseline=baseline, base_ref=base_ref)
+    except RingtrueError as problem:
+        outcome = _without(problem.exit_code, str(problem), key)
     except Exception as problem:
         # Whoever reads the pull request must not find the verdict of the last change there, whatever happened here.
-        foreseen = isinstance(problem, RingtrueError)
-        reason = str(problem) if foreseen else f"internal error: {type(problem).__name__}: {problem}"
-        outcome = _without(problem.exit_code if isinstance(problem, RingtrueError) else UNDECIDED, reason, key)
-        crash = None if foreseen else problem
+        outcome, crash = _without(UNDECIDED, f"internal error: {type(problem).__name__}: {problem}", key), problem
     notes = [*outcome.notes, *_handed_out(outcome, out), *(_commented(outcome.comment, key) if comment else [])]
-    _print(outcome, notes, json=json)
+    record = {"verdict": outcome.word, "exit_code": outcome.code, "reason": "; ".join(outcome.reasons), "notes": notes}
+    record |= {"run_dir": outcome.run, **show.pick(outcome, "reasons", "failures", "files")}
+    wrote = (f"wrote {file}" for file in outcome.files)
+    show.result(
+        json, record, *outcome.lines, "\n" * bool(outcome.files), *wrote, notes=notes, code=OK if crash else outcome.code
+    )
     if crash is not None:
         raise crash
-    if outcome.code != OK:
-        raise typer.Exit(outcome.code)
-
-
-def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
-    if json:
-        record = {"verdict": outcome.word, "exit_code": outcome.code, "reason": "; ".join(outcome.reasons)}
-        record |= show.pick(outcome, "reasons", "failures", "files")
-        show.as_json({**record, "run_dir": outcome.run, "notes": notes})
-    else:
-        print("\n".join((*outcome.lines, "", *(f"wrote {file}" for file in outcome.files))))
-        show.notes(notes)
 
 
 def _flags(job: CiJob) -> list[str]:
@@ -214,19 +206,15 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
         ["both sides asked the same running system (shared = true), so changes to it are not compared"] if job.shared else []
     )
 
-    def here(option: str) -> bool:
-        source = job.context.get_parameter_source(option)
-        return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
-
-    service = job.service
-    if not here("serve") and own.get("serve"):
+    service, named_here = job.service, is_given(job.context, "serve")
+    if not named_here and own.get("serve"):
         service = lib.ci.ServiceCommands.of(own, base.file)
-    elif not here("serve") and service and head.file:
+    elif not named_here and service and head.file:
         place = folder / os.path.relpath(head.file, Path.cwd())
         place.write_bytes(head.file.read_bytes())
         base, own = load_config(folder), {}
         notes.append("the base has no serve under [ci], so it ran with this change's ringtrue.toml")
-    setup = job.setup if here("setup") else str(own.get("setup", job.setup))
+    setup = job.setup if is_given(job.context, "setup") else str(own.get("setup", job.setup))
     asked = settled(job.named, job.context, base.commands.get("eval", {}))
     return replace(job, asked=asked, setup=setup, service=service), notes
 
@@ -247,21 +235,11 @@ def _expressions(asked: Asked) -> list[str]:
 
 def _extras(asked: Asked, setup: str) -> list[str]:
     """Return the extras that the search needs, and ``ringtrue ingest`` in the set-up."""
-    retrievers, more, ingests = _expressions(asked), set[str](), False
-    words = shlex.shlex(setup.replace("\n", ";"), posix=True, punctuation_chars=";&|")
-    words.whitespace_split, words.commenters = True, ""
-    for before, word in pairwise(["", *words]):
-        if word == "ingest":
-            ingests = before.endswith("ringtrue")
-        elif not word.strip(";&|"):
-            ingests = False
-        elif ingests and before in ("--retriever", "-r"):
-            retrievers.append(word)
-        elif ingests and word.startswith("--retriever="):
-            retrievers.append(word.partition("=")[2])
-        elif ingests and (word.lower().endswith(".pdf") or any(Path().glob(f"{word.strip('/')}/**/*.[pP][dD][fF]"))):
-            more.add("pdf")
-    return sorted(more.union(lib.ci.extras_of(retrievers, load_config().connections)))
+    ingests = "\n".join(re.findall(r"\bringtrue ingest\b([^;&|\n]*)", setup)).replace("--retriever=", "--retriever ")
+    words = shlex.split(ingests)
+    retrievers = [*_expressions(asked), *(word for before, word in pairwise(words) if before in ("--retriever", "-r"))]
+    pdf = any(word.lower().endswith(".pdf") or any(Path().glob(f"{word.strip('/')}/**/*.[pP][dD][fF]")) for word in words)
+    return sorted({*lib.ci.extras_of(retrievers, load_config().connections), *["pdf"] * pdf})
 
 
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:
@@ -284,7 +262,7 @@ def _gated(
     notes: Sequence[str],
 ) -> Outcome:
     """Judge an evaluation and write the reports."""
-    from ringtrue.cli.gate import QUERIES, headline, reasons
+    from ringtrue.cli.report import setting, unmet
 
     verdict = lib.verdict.with_checks(lib.verdict.gate(evaluation, job.policy, baseline=before), extra, notes=notes)
     made_at = utc_now().isoformat(timespec="seconds")
@@ -299,17 +277,15 @@ def _gated(
     }
     for name, text in texts.items():
         (job.out / name).write_text(text, encoding="utf-8")
-    unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
-    told = (*headline(verdict, evaluation), *filter(None, [lib.report.against(report)]))
     return Outcome(
         verdict.word,
         verdict.exit_code,
         texts["comment.md"],
         tuple(job.out / name for name in texts),
         evaluation.run_dir,
-        reasons=tuple(check.message for check in unmet),
+        reasons=lib.report.reasons(report),
         failures=verdict.failures,
-        lines=(*told, *reasons(verdict, evaluation, before, queries=QUERIES)),
+        lines=(f"{lib.report.headline(report)}.", *map(str, setting(report)), *map(str, unmet(report))),
         notes=verdict.notes,
     )
 
@@ -331,7 +307,7 @@ def _handed_out(outcome: Outcome, out: Path) -> list[str]:
     """Hand the results to the pipeline; returns what could not be."""
     if not outcome.files:
         (out / "comment.md").write_text(outcome.comment, encoding="utf-8")
-    here = github()
+    here = pipeline("github")
     try:
         if here.summary is not None:
             lib.ci.add_summary(outcome.comment, here.summary)
@@ -348,13 +324,9 @@ def _commented(text: str, key: str) -> list[str]:
     """Keep the comment up to date; returns what there is to say about it. Nothing here changes the verdict."""
     try:
         posted = posted_comment(text, key=key)
-    except RingtrueError as problem:
-        return [f"no comment: {problem}"]
     except Exception as problem:  # whatever a forge answers, the gate's exit code is the gate's
-        return [f"no comment: {type(problem).__name__}: {problem}"]
-    if posted is None:
-        return ["no comment: there is no pull request here"]
-    return [posted.detail if posted.what == "refused" else f"comment {posted.what}" + (f": {posted.url}" if posted.url else "")]
+        return [f"no comment: {'' if isinstance(problem, RingtrueError) else f'{type(problem).__name__}: '}{problem}"]
+    return [_outcome_of(posted) if posted else "no comment: there is no pull request here"]
 
 
 def comment_command(
@@ -379,13 +351,14 @@ def comment_command(
         raise InputError(f"{report}: is empty; give the Markdown of a report, as `ringtrue report RUN --format pr` writes it")
     posted = posted_comment(text, forge=forge, repository=repository, number=number, key=key, api=api)
     if posted is None:
-        raise InputError("there is no pull request here; give --repository and --number")
-    if json:
-        show.as_json({"comment": posted.what, "url": posted.url, "detail": posted.detail})
-    elif posted.what == "refused":
-        show.note(posted.detail)
-    else:
-        print(f"comment {posted.what}" + (f": {posted.url}" if posted.url else ""))
+        raise InputError("no pull request found here; give --repository and --number")
+    said = "" if posted.what == "refused" else _outcome_of(posted)
+    record = {"comment": posted.what, "url": posted.url, "detail": posted.detail}
+    show.result(json, record, said, notes=[posted.detail if posted.what == "refused" else ""])
+
+
+def _outcome_of(posted: lib.ci.Posted) -> str:
+    return posted.detail if posted.what == "refused" else f"comment {posted.what}" + (f": {posted.url}" if posted.url else "")
 
 
 def posted_comment(
@@ -398,33 +371,18 @@ def posted_comment(
     api: str | None = None,
 ) -> lib.ci.Posted | None:
     """Post where the environment says this runs, unless told otherwise; None if there is no pull request."""
-    if forge not in (None, "github", "gitlab"):
-        raise InputError(f"--on {forge!r} is not known; write github or gitlab")
+    check_choice(forge, ("github", "gitlab"), f"--on {forge!r} is not known")
     line = lib.report.marker(key) if key else lib.ci.marker_in(text) or lib.report.marker()
-    hub, lab = github(), gitlab()
-    if forge == "gitlab" or (forge is None and lab.project and not hub.repository):
-        project, number = repository or lab.project, number or lab.number
-        if not project or number is None:
-            return None
-        token = _needed(lab.token, "GITLAB_TOKEN")
-        return lib.ci.post_note(text, project=project, number=number, token=token, api=api or lab.api, marker=line)
-    repository, number = repository or hub.repository, number or lib.ci.pull_request_number(hub.event)
-    if not repository or number is None:
+    here = pipeline(forge)
+    place, number = repository or here.place, number or here.number or lib.ci.pull_request_number(here.event)
+    if not place or number is None:
         return None
-    token = _needed(hub.token, "GITHUB_TOKEN")
-    return lib.ci.post_comment(text, repository=repository, number=number, token=token, api=api or hub.api, marker=line)
-
-
-def _needed(token: str, variable: str) -> str:
-    if not token:
-        raise MissingInput(f"the environment has no {variable}, so nothing was posted; hand it to this step")
-    return token
+    secret(f"{here.forge.upper()}_TOKEN")  # without it, nothing can be posted
+    post = lib.ci.post_note if here.forge == "gitlab" else lib.ci.post_comment
+    return post(text, place=place, number=number, token=here.token, api=api or here.api, marker=line)
 
 
 def _read(path: Path) -> str:
     if not path.is_file():
         raise MissingInput(f"{path}: there is no such file; write it with `ringtrue report RUN --format pr --out {path}`")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8; save it as UTF-8") from None
+    return lib.formats.read_text(path)

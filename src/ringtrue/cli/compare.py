@@ -20,6 +20,14 @@ from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, check_choic
 HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
 Values = Sequence[Mapping[str, Mapping[str, float]]]
 """Of both runs: query → measure → value."""
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        "-m",
+        help="Compare and decide by this measure, like nDCG@10; repeatable. By default, compare all that both runs have.",
+    ),
+]
 KINDS: tuple[lib.stats.RankingDifferenceKind, ...] = ("identical", "minor", "major", "incompatible")
 
 
@@ -29,14 +37,7 @@ def compare_command(
         str | None,
         typer.Option("--golden", "--qrels", "-g", help="Score the runs against this golden set or file of judgments."),
     ] = None,
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--measure",
-            "-m",
-            help="Compare and decide by this measure, like nDCG@10; repeatable. By default, compare all that both runs have.",
-        ),
-    ] = None,
+    measures: Measures = None,
     primary: Annotated[str | None, typer.Option(help="The measure that decides (the first -m, else nDCG@10).")] = None,
     correction: Annotated[
         str | None,
@@ -74,19 +75,18 @@ def compare_command(
     chosen |= {"alpha": alpha, "resamples": resamples, "seed": seed, "slices": tuple(by or ())}
     options = lib.verdict.ComparisonOptions(**chosen, allow_different_sets=allow_different_sets)
     found = lib.verdict.compare_all(arms, options)
-    pairs = list(zip(found, arms[1:], strict=True))
-    if json:
-        records = [record(one, arms[0], other, queries) for one, other in pairs]
-        show.as_json(records[0] | ({"comparisons": records} if len(records) > 1 else {}))
-    else:
-        if len(found) > 1:
-            print_overview(found)
-        for one, other in pairs:
-            if len(found) > 1:
-                print(f"\n── {one.b} against {one.a} ──")
-            print_comparison(one, arms[0], other, queries, tests=tests)
-        show.notes(dict.fromkeys(remark for one in found for remark in remarks(one)))
-    show.end_with(UNDECIDED if all(one.measures[one.primary].n < 2 for one in found) else OK)
+    parts: list[str | show.Table] = _overview(found) if len(found) > 1 else []
+    for one, other in zip(found, arms[1:], strict=True):
+        parts += [f"\n── {one.b} against {one.a} ──"] * (len(found) > 1)
+        parts += comparison_parts(one, arms[0], other, queries, tests=tests)
+    records = [record(one, arms[0], other, queries) for one, other in zip(found, arms[1:], strict=True)]
+    show.result(
+        json,
+        records[0] | ({"comparisons": records} if len(records) > 1 else {}),
+        *parts,
+        notes=dict.fromkeys(remark for one in found for remark in remarks(one)),
+        code=UNDECIDED if all(one.measures[one.primary].n < 2 for one in found) else OK,
+    )
 
 
 def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str], fields: Sequence[str]) -> list[lib.verdict.Arm]:
@@ -143,9 +143,9 @@ def record(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm
     """Return a comparison under the stable keys of ``--json``."""
     return {
         **show.pick(found, "verdict", "reason", "a", "b", "primary"),
-        "measures": {name: _measure_record(one) for name, one in found.measures.items()},
+        "measures": {name: measure_record(one) for name, one in found.measures.items()},
         "slices": {
-            name: {value: {m: _measure_record(one) for m, one in parts.items()} for value, parts in values.items()}
+            name: {value: {m: measure_record(one) for m, one in parts.items()} for value, parts in values.items()}
             for name, values in found.slices.items()
         },
         "latency": None if found.latency is None else asdict(found.latency),
@@ -156,7 +156,8 @@ def record(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm
     }
 
 
-def _measure_record(one: lib.verdict.MeasureComparison) -> dict[str, Any]:
+def measure_record(one: lib.verdict.MeasureComparison) -> dict[str, Any]:
+    """Return the comparison by one measure under the stable keys of ``--json``."""
     shown = {name: value for name, value in asdict(one).items() if name not in ("measure", "low", "high", "word", "deltas")}
     return shown | {"ci": [one.low, one.high], "verdict": one.word}
 
@@ -171,43 +172,36 @@ def _moved(
     return [(query, then[query], now[query], gaps[query]) for query in order[:count]]
 
 
-def print_comparison(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int, *, tests: bool) -> None:
-    """Print the verdict, then the numbers behind it."""
-    print(f"verdict: {found.verdict}\n{_sentence(found)}\n{found.reason[0].upper()}{found.reason[1:]}.\n")
-    print(f"A: {found.a}\nB: {found.b}")
-    show.table(["measure", *HEADERS], [[name, *measure_row(one)] for name, one in found.measures.items()])
-    print(lib.report.how_tested(found))
-    if tests:
-        _print_tests(found)
+def comparison_parts(
+    found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int, *, tests: bool
+) -> Iterator[str | show.Table]:
+    """Yield the verdict, then the numbers behind it."""
+    yield f"verdict: {found.verdict}\n{sentence(found)}\n{found.reason[0].upper()}{found.reason[1:]}."
+    yield f"\nA: {found.a}\nB: {found.b}"
+    yield show.Table(("measure", *HEADERS), [[name, *measure_row(one)] for name, one in found.measures.items()])
+    yield lib.report.how_tested(found)
+    yield from _tests(found) if tests else ()
     for name, values in found.slices.items():
-        print()
-        rows = [[value, *measure_row(parts[found.primary])] for value, parts in values.items()]
-        show.table([name, *HEADERS], rows)
-        print(lib.report.slice_terms(found))
-    if found.latency is not None:
-        print()
-        _print_latency(found.latency, found.alpha)
-    moved = _moved(found, a, b, count)
-    if moved:
-        print()
-        texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
-        table: list[list[object]] = [
-            [query, show.short(lib.report.beside_id(query, texts.get(query, ""))), then, now, show.signed(gap)]
-            for query, then, now, gap in moved
-        ]
-        show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], table, text_columns=2)
+        yield show.Table((name, *HEADERS), [[value, *measure_row(parts[found.primary])] for value, parts in values.items()])
+        yield lib.report.slice_terms(found)
+    yield from () if found.latency is None else _latency(found.latency, found.alpha)
+    texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
+    moved = [
+        [query, show.short(lib.report.beside_id(query, texts.get(query, ""))), then, now, show.signed(gap)]
+        for query, then, now, gap in _moved(found, a, b, count)
+    ]
+    yield show.Table(("moved most", "question", "A", "B", f"{found.primary} B − A"), moved, 2)
 
 
-def print_overview(found: Sequence[lib.verdict.Comparison]) -> None:
-    """Print a line per comparison with the first run."""
-    for one in found:
-        print(f"verdict on {one.b}: {one.verdict}\n{_sentence(one)}")
-    print()
+def _overview(found: Sequence[lib.verdict.Comparison]) -> list[str | show.Table]:
+    """Return a line per comparison with the first run."""
     rows = [[one.b, *measure_row(one.measures[one.primary])] for one in found]
-    show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
+    lines = (f"verdict on {one.b}: {one.verdict}\n{sentence(one)}" for one in found)
+    return [*lines, show.Table((f"{found[0].primary}, against {found[0].a}", *HEADERS), rows)]
 
 
-def _sentence(found: lib.verdict.Comparison) -> str:
+def sentence(found: lib.verdict.Comparison) -> str:
+    """Return the verdict as a sentence with the numbers behind it."""
     main = found.measures[found.primary]
     if main.n < 2:
         return f"Whether {found.b} differs from {found.a} cannot be told."
@@ -231,7 +225,7 @@ def measure_row(one: lib.verdict.MeasureComparison) -> list[object]:
     return [one.a, one.b, *change, f"{one.wins}/{one.ties}/{one.losses}", lib.report.says(one)]
 
 
-def _print_tests(found: lib.verdict.Comparison) -> None:
+def _tests(found: lib.verdict.Comparison) -> tuple[show.Table, str]:
     rows: list[list[object]] = []
     for name, one in found.measures.items():
         values = map(show.p_value, (one.t_p, one.wilcoxon_p, one.p, one.interval_p))
@@ -239,28 +233,25 @@ def _print_tests(found: lib.verdict.Comparison) -> None:
         detectable = "none" if math.isinf(one.detectable) else show.number(one.detectable)
         more = "—" if one.more_queries is None else f"{one.more_queries:,}"
         rows.append([name, one.n, show.number(one.t, 2), *values, *effect, detectable, more])
-    headers = ["tests", "n", "t", "p of t", "Wilcoxon p", "randomisation p", "interval p", "d_z", "BCa interval"]
-    print()
-    show.table([*headers, "P(B is better)", "detectable", "more to settle"], rows)
-    print(
+    headers = ("tests", "n", "t", "p of t", "Wilcoxon p", "randomisation p", "interval p", "d_z", "BCa interval")
+    terms = (
         "The larger of the randomisation p and the interval p decides, since both must hold. Detectable: the smallest true\n"
         "difference that this many queries can detect. More to settle: how many more queries would settle a true difference\n"
         f"of the size seen ({lib.report.terms(found.alpha, found.measures[found.primary].tests)})."
     )
+    return show.Table((*headers, "P(B is better)", "detectable", "more to settle"), rows), terms
 
 
-def _print_latency(found: lib.verdict.LatencyComparison, alpha: float) -> None:
+def _latency(found: lib.verdict.LatencyComparison, alpha: float) -> tuple[show.Table, str]:
     percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
     rows = [
         [name, lib.report.milliseconds(a), lib.report.milliseconds(b), lib.report.signed_milliseconds(b - a)]
         for name, (a, b) in percentiles.items()
     ]
-    show.table(["latency", "A", "B", "B − A"], rows)
+    low, high, mean = map(lib.report.signed_milliseconds, (found.low, found.high, found.mean_diff))
+    text = f"mean difference {mean} over {show.counted(found.n, 'query')}, {100 * (1 - alpha):.4g} % interval {low} … {high}"
     told = "" if found.comparable else "; measured on different machines, so informational only"
-    interval = f"{lib.report.signed_milliseconds(found.low)} … {lib.report.signed_milliseconds(found.high)}"
-    mean = lib.report.signed_milliseconds(found.mean_diff)
-    level = f"{100 * (1 - alpha):.4g} %"
-    print(f"mean difference {mean} over {show.counted(found.n, 'query')}, {level} interval {interval}{told}")
+    return show.Table(("latency", "A", "B", "B − A"), rows), text + told
 
 
 # ── query by query ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -284,85 +275,65 @@ def diff_command(
     """
     if before == after == "-":
         raise InputError("both runs cannot come from standard input; name a file for one of them")
-    before, after = (str(lib.run.run_folder(name)) for name in (before, after))
-    one, other = lib.formats.read_run(before), lib.formats.read_run(after)
-    values, remarks = (scored(one, other, qrels, k=k), []) if qrels is not None else own_values(before, after, k=k)
-    found, missing = differences(one, other, values, k=k)
+    names = [str(lib.run.run_folder(name)) for name in (before, after)]
+    runs = [lib.formats.read_run(name) for name in names]
+    values, remarks = _values(names, runs, qrels, k)
+    found = _differences(runs, values, k)
+    first, second = (set(run.query_ids) for run in runs)
+    missing = {"the first run": sorted(second - first), "the second run": sorted(first - second)}
     counts = Counter(difference.kind for difference in found.values())
-    show.end_if_json(json, {"kinds": {kind: counts[kind] for kind in KINDS}, "queries": found, "missing": missing, "k": k})
-    print_differences(found, k=k, limit=None if show_all else 10)
-    show.notes(remarks)
-    for name, queries in missing.items():
-        if queries:
-            show.note(
-                f"{show.counted(len(queries), 'query is', 'queries are')} "
-                f"missing from {name} and not compared: {', '.join(queries[:5])}"
-            )
+    rows = []
+    for query_id, diff in sorted(found.items(), key=lambda item: (-item[1].score, item[0])):
+        numbers = [show.number(value, 2) for value in (diff.score, diff.tau, diff.overlap)]
+        deltas = [show.signed(value, 3) for value in (diff.rr_delta, diff.ndcg_delta)]
+        rows.append([query_id, diff.kind, *numbers, "yes" if diff.top1_changed else "no", *deltas])
+    headers = ("query", "difference", "score", "tau-b", "overlap", "top-1 changed", "RR Δ", "nDCG Δ")
+    compared = show.counted(len(found), "query compared", "queries compared")
+    show.result(
+        json,
+        {"kinds": {kind: counts[kind] for kind in KINDS}, "queries": found, "missing": missing, "k": k},
+        f"{compared} at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS),
+        show.Table(headers, rows, 2, most=None if show_all else 10, how="--all lists them"),
+        notes=[*remarks, *(_lack(name, queries) for name, queries in missing.items() if queries)],
+    )
 
 
-def scored(one: lib.records.Run, other: lib.records.Run, qrels: str, *, k: int) -> Values:
-    """Return RR and nDCG of both runs by these judgments."""
-    judgments = judgments_in(qrels)
-    return [lib.measures.score(run, judgments, _measures(k)).per_query for run in (one, other)]
+def _lack(name: str, queries: Sequence[str]) -> str:
+    return f"{name} lacks {show.counted(len(queries), 'query')}, not compared: {', '.join(queries[:5])}"
 
 
-def own_values(before: str, after: str, *, k: int) -> tuple[Values | None, list[str]]:
-    """Return RR and nDCG of two run folders by the judgments they were made with, and what a reader should know.
+def _values(names: Sequence[str], runs: Sequence[lib.records.Run], qrels: str | None, k: int) -> tuple[Values, list[str]]:
+    """Return RR and nDCG of both runs, and what a reader should know.
 
-    None if one of them is not a run folder, or if they were judged by different golden sets.
+    They go by ``qrels``, else by the judgments that both run folders were made with; empty if there are none that both share.
     """
-    if not all((Path(name) / "run.json").is_file() for name in (before, after)):
-        return None, []
-    pair = [lib.run.open_run(name) for name in (before, after)]
+    unknown: Values = ({}, {})
+    if qrels is not None:
+        judgments = judgments_in(qrels)
+        return [lib.measures.score(run, judgments, _measures(k)).per_query for run in runs], []
+    if not all((Path(name) / "run.json").is_file() for name in names):
+        return unknown, []
+    pair = [lib.run.open_run(name) for name in names]
     if len({one.setup.golden.content_hash for one in pair}) > 1:
-        names = " and ".join(one.setup.golden.version for one in pair)
-        return None, [f"no RR and nDCG: the runs were judged by different golden sets ({names}); name one with --qrels"]
-    values = []
-    problems: dict[str, str] = {}
-    for one in pair:
-        whole, missing = lib.verdict.with_measures(one, _measures(k))
-        problems |= missing
-        values.append(whole.scores.per_query)
-    return (None, list(problems.values())) if problems else (values, [])
+        sets = " and ".join(one.setup.golden.version for one in pair)
+        return unknown, [f"no RR and nDCG: the runs were judged by different golden sets ({sets}); name one with --qrels"]
+    whole = [lib.verdict.with_measures(one, _measures(k)) for one in pair]
+    problems = list(dict.fromkeys(text for _, missing in whole for text in missing.values()))
+    return unknown if problems else [found.scores.per_query for found, _ in whole], problems
 
 
 def _measures(k: int) -> list[str]:
     return [f"RR@{k}", f"nDCG@{k}"]
 
 
-def differences(
-    one: lib.records.Run, other: lib.records.Run, values: Values | None, *, k: int
-) -> tuple[dict[str, lib.stats.RankingDifference], dict[str, list[str]]]:
-    """Return the difference per shared query, with those of RR and nDCG if they are known, and what either run lacks."""
-    a, b = one.rankings(k=k), other.rankings(k=k)
-    shared = [query_id for query_id in a if query_id in b]
-    if not shared:
-        raise CannotDecide("the two runs share no query; check that both use the same query ids")
+def _differences(runs: Sequence[lib.records.Run], values: Values, k: int) -> dict[str, lib.stats.RankingDifference]:
+    """Return the difference per shared query, with those of RR and nDCG if they are known; raises CannotDecide for none."""
+    a, b = (run.rankings(k=k) for run in runs)
     found = {}
-    for query_id in shared:
-        pairs: list[Any] = [None, None]
-        if values is not None and query_id in values[0] and query_id in values[1]:
-            pairs = [(values[0][query_id][name], values[1][query_id][name]) for name in _measures(k)]
-        found[query_id] = lib.stats.ranking_difference(a[query_id], b[query_id], k=k, rr=pairs[0], ndcg=pairs[1])
-    missing = {
-        "the first run": [query_id for query_id in b if query_id not in a],
-        "the second run": [query_id for query_id in a if query_id not in b],
-    }
-    return found, missing
-
-
-def print_differences(found: dict[str, lib.stats.RankingDifference], *, k: int, limit: int | None) -> None:
-    """Print the classes and the most different queries."""
-    counts = Counter(difference.kind for difference in found.values())
-    print(
-        f"{show.counted(len(found), 'query compared', 'queries compared')} "
-        f"at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS)
-    )
-    worst = sorted(found.items(), key=lambda item: (-item[1].score, item[0]))[:limit]
-    rows = []
-    for query_id, one in worst:
-        numbers = [show.number(value, 2) for value in (one.score, one.tau, one.overlap)]
-        deltas = [show.signed(value, 3) for value in (one.rr_delta, one.ndcg_delta)]
-        rows.append([query_id, one.kind, *numbers, "yes" if one.top1_changed else "no", *deltas])
-    headers = ["query", "difference", "score", "tau-b", "overlap", "top-1 changed", "RR Δ", "nDCG Δ"]
-    show.table(headers, rows, text_columns=2)
+    for query_id in (query_id for query_id in a if query_id in b):
+        known = [side[query_id] for side in values if query_id in side]
+        rr, ndcg = ((known[0][name], known[1][name]) if len(known) == 2 else None for name in _measures(k))
+        found[query_id] = lib.stats.ranking_difference(a[query_id], b[query_id], k=k, rr=rr, ndcg=ndcg)
+    if not found:
+        raise CannotDecide("the two runs share no query; check that both use the same query ids")
+    return found

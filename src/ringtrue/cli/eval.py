@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -133,15 +132,10 @@ def _kept_when_stopped() -> Iterator[None]:
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[lib.run.Watcher]:
     """Show a bar of the questions asked, on a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield lib.run.Watcher()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    done = TimeRemainingColumn(elapsed_when_finished=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), done)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with show.bar(quiet=quiet, transient=True) as bar:
+        if bar is None:
+            yield lib.run.Watcher()
+            return
         task = bar.add_task("preparing", total=None)
         yield lib.run.Watcher(
             start=lambda what, total: bar.reset(task, description=what, total=total or None),
@@ -180,22 +174,6 @@ def _strength(context: typer.Context, option: str) -> int:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What became of a result."""
-
-    run_id: str | None = None
-    problem: RingtrueError | OSError | None = None
-    fatal: bool = False
-
-    def tell(self) -> None:
-        """Say that a result is not in the store; raises if the store was named."""
-        if self.problem is not None and self.fatal:
-            raise self.problem
-        if self.problem is not None:
-            show.note(f"the result was not added to the store: {self.problem}")
-
-
-@dataclass(frozen=True)
 class ResultOptions:
     """The store that a result is added to."""
 
@@ -223,20 +201,21 @@ class ResultOptions:
             return self.store
         return configured_store() or (store_url() if create or Path(store_url()).is_file() else None)
 
-    def add(self, destination: str | None, evaluation: lib.run.Evaluation, verdict: lib.verdict.Verdict | None = None) -> Kept:
-        """Add a result; what goes wrong is told by ``Kept.tell``, after the result itself has been shown."""
+    def add(
+        self, destination: str | None, evaluation: lib.run.Evaluation, verdict: lib.verdict.Verdict | None = None
+    ) -> str | None:
+        """Add a result and return its id; None if there is no store for it, or if one that nobody named cannot take it."""
         if destination is None:
-            return Kept()
-
-        now = utc_now()
+            return None
+        where: dict[str, Any] = {"feature_id": self.feature, "project": self.project}
         try:
             with lib.store.Store.open(destination) as store:
-                where: dict[str, Any] = {"feature_id": self.feature, "project": self.project}
-                row = lib.rollout.record_evaluation(store, evaluation, now=now, verdict=verdict, **where)
+                return lib.rollout.record_evaluation(store, evaluation, now=utc_now(), verdict=verdict, **where).run_id
         except (RingtrueError, OSError) as problem:  # the run is packed on the disk, which may be full
-            # A store that is merely there must not fail an evaluation.
-            return Kept(problem=problem, fatal=self.store is not None)
-        return Kept(row.run_id)
+            if self.store is not None:
+                raise
+            show.note(f"the result was not added to the store: {problem}")
+            return None
 
 
 def count_look(at: lib.records.Qrels | lib.records.GoldenSet | lib.run.Origin, source: str, *, who: str, what: str) -> None:
@@ -297,15 +276,16 @@ def eval_command(
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(lib.report.html(report), encoding="utf-8")
-    kept = result.add(place, found)
-    if json:
-        show.as_json(record(found) | {"report": written, "stored": kept.run_id})
-    else:
+    if not json:
         print_evaluation(report, verbose=verbose, advice=not no_advice)
-        places = {"run": found.run_dir, "report": written, "html": html, "stored": kept.run_id}
-        print("\n" + "\n".join(f"{what}: {place}" for what, place in places.items() if place is not None))
-    kept.tell()
-    show.end_with(UNDECIDED if found.failures and asked.failed == "list" else OK)
+    stored = result.add(place, found)
+    places = {"run": found.run_dir, "report": written, "html": html, "stored": stored}
+    show.result(
+        json,
+        record(found) | {"report": written, "stored": stored},
+        "\n" + "\n".join(f"{what}: {place}" for what, place in places.items() if place is not None),
+        code=UNDECIDED if found.failures and asked.failed == "list" else OK,
+    )
 
 
 def record(found: lib.run.Evaluation) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.compare import measure_row
+from ringtrue.cli.compare import HEADERS, measure_record, measure_row
 from ringtrue.cli.options import BASELINE, Json, Overwrite, check_new, command_group, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, SpecError
@@ -67,9 +67,8 @@ def add(
     (added,) = lib.experiment.ExperimentFile(file).add([made])
     if commit is not None:
         show.note(f"the run does not record its commit; the one checked out now is recorded instead: {_commit(commit)}")
-    show.end_if_json(json, {"file": file, **added.as_dict()})
-    print(f"{added.id} written to {file}: {added.description}")
-    print(added.verdict)
+    said = f"{added.id} written to {file}: {added.description}\n{added.verdict}"
+    show.result(json, {"file": file, **added.as_dict()}, said)
 
 
 @app.command("list")
@@ -83,10 +82,6 @@ def list_experiments(
     Example: ringtrue experiment list --accepted
     """
     found = [one for one in _opened(file).all() if not accepted or one.decision == "ACCEPTED"]
-    show.end_if_json(json, {"file": file, "experiments": [one.as_dict() for one in found]})
-    if not found:
-        show.note("no experiment was accepted yet" if accepted else "there is no experiment yet")
-        return
     # The measures that most of them have; one experiment with forty would hide the others.
     counts = Counter(_measure(name) for one in found for name in one.metrics)
     columns = [name for name, _ in counts.most_common(4)]
@@ -97,7 +92,12 @@ def list_experiments(
         rows.append(
             [one.id, one.date, show.short(one.description), one.decision or show.short(one.verdict, 20) or "—", *numbers]
         )
-    show.table(["id", "date", "description", "verdict", *columns], rows, text_columns=4)
+    show.result(
+        json,
+        {"file": file, "experiments": [one.as_dict() for one in found]},
+        show.Table(("id", "date", "description", "verdict", *columns), rows, 4),
+        notes=[] if found else ["no experiment was accepted yet" if accepted else "there is no experiment yet"],
+    )
 
 
 @app.command("show")
@@ -109,18 +109,15 @@ def show_experiment(
     Example: ringtrue experiment show exp-001
     """
     found = lib.experiment.find(_opened(file), experiment)
-    show.end_if_json(json, found.as_dict())
-    print(f"{found.id}  {found.date}  {found.description}")
-    print(found.verdict or "no verdict yet")
     told = {
         "commit": found.commit, "golden set": found.golden, "corpus": found.corpus, "run": found.run,
         "baseline": found.baseline, **found.extra,
     }  # fmt: skip
-    for title, table in (("changes", found.config_changes), ("results", found.metrics), ("made with", told)):
-        rows = [[name, _cell(value)] for name, value in table.items() if value is not None]
-        if rows:
-            print(f"\n{title}")
-            show.table(["name", "value"], rows, text_columns=2)
+    tables = [
+        show.Table((title, "value"), [[name, _cell(value)] for name, value in facts.items() if value is not None], 2)
+        for title, facts in (("changes", found.config_changes), ("results", found.metrics), ("made with", told))
+    ]
+    show.result(json, found.as_dict(), _headline(found), *tables)
 
 
 @app.command("compare")
@@ -153,28 +150,34 @@ def compare_experiments(
         "b": other.as_dict(),
         "metrics": {name: {"a": x, "b": y, "diff": _diff(x, y)} for name, (x, y) in both.items()},
         "config_changes": {name: {"a": x, "b": y} for name, (x, y) in changed.items()},
+        "verdict": tested and tested.verdict,
+        "measures": tested and {name: measure_record(found) for name, found in tested.measures.items()},
     }
-    tests = {"verdict": None, "measures": None} if tested is None else {"verdict": tested.verdict, "measures": _tests(tested)}
-    show.end_if_json(json, record | tests)
-    for side in (one, other):
-        print(f"{side.id}  {side.date}  {side.description}\n  {side.verdict or 'no verdict yet'}")
-    if changed:
-        print()
-        rows = [[name, _cell(x), _cell(y)] for name, (x, y) in changed.items()]
-        show.table(["change", one.id, other.id], rows, text_columns=3)
-    print()
-    rows = [[name, show.number(x), show.number(y), show.signed(_diff(x, y))] for name, (x, y) in both.items()]
-    show.table(["measure", one.id, other.id, "Δ"], rows)
+    rows = [[name, x, y, show.signed(_diff(x, y))] for name, (x, y) in both.items()]
+    notes = []
     if one.golden != other.golden:
-        show.note(f"they were measured on different golden sets: {one.golden or 'not known'} and {other.golden or 'not known'}")
+        notes.append(
+            f"they were measured on different golden sets: {one.golden or 'not known'} and {other.golden or 'not known'}"
+        )
     if tested is None:
         gone = next(experiment for experiment, run in zip((one, other), runs, strict=True) if run is None)
-        show.note(f"no test was made: the run folder of {gone.id} is not there ({gone.run or 'none was recorded'})")
-        return
-    print()
-    columns = ["measure", "Δ", "interval", "p", "better/equal/worse", "verdict"]
-    show.table(columns, [[name, *map(str, measure_row(m)[2:])] for name, m in tested.measures.items()])
-    print(f"\n{other.id} against {one.id}, {tested.primary}: {tested.verdict} ({tested.reason})")
+        notes.append(f"no test was made: the run folder of {gone.id} is missing ({gone.run or 'none was recorded'})")
+    tests = tested.measures if tested else {}
+    show.result(
+        json,
+        record,
+        _headline(one),
+        _headline(other),
+        show.Table(("change", one.id, other.id), [[name, _cell(x), _cell(y)] for name, (x, y) in changed.items()], 3),
+        show.Table(("measure", one.id, other.id, "Δ"), rows),
+        show.Table(("measure", *HEADERS[2:]), [[name, *measure_row(found)[2:]] for name, found in tests.items()]),
+        f"\n{other.id} against {one.id}, {tested.primary}: {tested.verdict} ({tested.reason})" if tested else "",
+        notes=notes,
+    )
+
+
+def _headline(one: lib.experiment.Experiment) -> str:
+    return f"{one.id}  {one.date}  {one.description}\n  {one.verdict or 'no verdict yet'}"
 
 
 @app.command("import")
@@ -197,8 +200,8 @@ def import_experiments(
     if taken and not renumber:
         raise InputError(f"{source}: '{taken[0]}' is another experiment in {file}; import with --renumber to give it a new id")
     added = ledger.add([replace(one, id="") if one.id in here else one for one in fresh])
-    show.end_if_json(json, {"file": file, "added": [one.id for one in added], "known": known})
-    print(f"{show.counted(len(added), 'experiment')} added to {file}" + (f", {len(known)} were there already" if known else ""))
+    said = f"{show.counted(len(added), 'experiment')} added to {file}" + (f", {len(known)} were there already" if known else "")
+    show.result(json, {"file": file, "added": [one.id for one in added], "known": known}, said)
 
 
 @app.command("export")
@@ -215,8 +218,8 @@ def export_experiments(
     check_new(target, overwrite=overwrite)
     found = _opened(file).all()
     lib.experiment.write_experiments(found, target)
-    show.end_if_json(json, {"written": target, "experiments": len(found)})
-    print(f"{show.counted(len(found), 'experiment')} written to {target}")
+    said = f"{show.counted(len(found), 'experiment')} written to {target}"
+    show.result(json, {"written": target, "experiments": len(found)}, said)
 
 
 def _opened(file: Path) -> lib.experiment.ExperimentFile:
@@ -262,14 +265,6 @@ def _measure(name: str) -> str:
 
 def _diff(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else b - a
-
-
-def _tests(found: lib.verdict.Comparison) -> dict[str, dict[str, Any]]:
-    """Return a comparison under the stable keys of ``ringtrue compare --json``."""
-    keys = ("a", "b", "diff", "p", "p_adjusted", "wins", "ties", "losses")
-    return {
-        name: {**show.pick(one, *keys), "ci": [one.low, one.high], "verdict": one.word} for name, one in found.measures.items()
-    }
 
 
 def _cell(value: Any) -> str:

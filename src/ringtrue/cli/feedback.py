@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json as json_module
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -67,14 +66,11 @@ def add(
                 f"the log of project '{options.project}' has no search '{query}'; leave --query out to have it found"
             )
         (added,) = lib.log.record_feedback(opened, [event], window=timedelta(minutes=window))
-    show.end_if_json(options.json, {"event": added})
-    if added.query_id is None:
-        print(f"{added.event_id} added, without a search")
-        if added.item_id is not None:
-            show.note(f"no search of session '{session}' in the {window:g} minutes before had shown '{item}'")
-    else:
-        rank = f"rank {added.rank_in_results}" if added.rank_in_results > 0 else "not among its results"
-        print(f"{added.event_id} added to search {added.query_id}, {rank}")
+    rank = f"rank {added.rank_in_results}" if added.rank_in_results > 0 else "not among its results"
+    linked = added.query_id is not None
+    missing = f"no search of session '{session}' in the {window:g} minutes before had shown '{item}'"
+    said = f"{added.event_id} added " + (f"to search {added.query_id}, {rank}" if linked else "without a search")
+    show.result(options.json, {"event": added}, said, notes=[missing] * (not linked and added.item_id is not None))
 
 
 @app.command("list")
@@ -97,15 +93,15 @@ def list_events(
     chosen: dict[str, Any] = {"session_id": session, "query_ids": query, "kinds": event_type, **window.of(utc_now())}
     with options.existing_with_data() as opened:
         found = opened.feedback(project=options.project, limit=count, newest=True, **chosen)
-    show.end_if_json(options.json, {"project": options.project, "events": found})
     rows = [
         [
-            one.created_at[:19].replace("T", " "), one.event_type, one.actor, one.session_id, one.item_id or "—",
-            one.query_id or "—", str(one.rank_in_results) if one.rank_in_results > 0 else "—",
+            show.time_of(one.created_at), one.event_type, one.actor, one.session_id, one.item_id, one.query_id,
+            one.rank_in_results if one.rank_in_results > 0 else None,
         ]
         for one in found
     ]  # fmt: skip
-    show.table(["time (UTC)", "type", "who", "session", "item", "search", "rank"], rows, text_columns=6)
+    table = show.Table(("time (UTC)", "type", "who", "session", "item", "search", "rank"), rows, 6)
+    show.result(options.json, {"project": options.project, "events": found}, table)
 
 
 @app.command()
@@ -129,17 +125,20 @@ def judgments(
         found = opened.judgments(project=options.project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
     wanted = [one for one in found if item is None or one.item_id == item]
     shown = sorted(wanted, key=lambda one: (one.created_at, one.query_id, one.item_id))[-count:]
-    show.end_if_json(options.json, {"project": options.project, "total": len(wanted), "judgments": shown})
     rows = [
         [
-            one.created_at[:19].replace("T", " "), one.source, one.annotator or "—", one.query_id,
+            show.time_of(one.created_at), one.source, one.annotator or "—", one.query_id,
             str(one.metadata.get("query") or "—")[:48], one.item_id, one.relevance, show.number(one.confidence, 2),
         ]
         for one in shown
     ]  # fmt: skip
-    show.table(["time (UTC)", "source", "by", "search", "words", "item", "grade", "confidence"], rows, text_columns=6)
-    if len(wanted) > len(shown):
-        show.note(f"{len(wanted) - len(shown):,} older ones are not shown; -n shows more")
+    older = f"{len(wanted) - len(shown):,} older ones are not shown; -n shows more"
+    show.result(
+        options.json,
+        {"project": options.project, "total": len(wanted), "judgments": shown},
+        show.Table(("time (UTC)", "source", "by", "search", "words", "item", "grade", "confidence"), rows, 6),
+        notes=[older] * (len(wanted) > len(shown)),
+    )
 
 
 @app.command()
@@ -171,22 +170,23 @@ def derive(
         )
     record = {"dry_run": dry_run, "judgments": len(found.judgments), "unknown": len(found.unknown)}
     record |= show.pick(found, "by_source", "left", "searches", "queries", "variants")
-    show.end_if_json(options.json, {**record, "examination": found.examinations})
-    done = "would be written" if dry_run else "written"
-    print(f"{len(found.judgments)} judgments {done}, from {found.searches} searches of {found.queries} different queries")
-    if found.judgments:
-        print()
-        show.table(["source", "judgments"], [[name, count] for name, count in found.by_source.items()])
-    print(f"\nunknown: {len(found.unknown)} results were shown and never opened; they stay unjudged")
-    for annotator, curve in found.examinations.items():
-        shares = " ".join(f"{share:.2f}" for share in curve.by_rank[:10])
-        show.note(
-            f"{annotator}: position bias {curve.method}; looks by rank {shares}" + (f" ({curve.why})" if curve.why else "")
-        )
-    for why, count in found.left.items():
-        show.note(f"{show.counted(count, 'event')} gave no judgment: {why}")
+    notes = [
+        f"{annotator}: position bias {curve.method}; looks by rank {' '.join(f'{share:.2f}' for share in curve.by_rank[:10])}"
+        + (f" ({curve.why})" if curve.why else "")
+        for annotator, curve in found.examinations.items()
+    ]
+    notes += [f"{show.counted(number, 'event')} gave no judgment: {why}" for why, number in found.left.items()]
     if "unknown retriever" in found.variants:
-        show.note("some searches were logged without a retriever: before and after a change cannot be told apart there")
+        notes.append("some searches were logged without a retriever: before and after a change cannot be told apart there")
+    done = "would be written" if dry_run else "written"
+    show.result(
+        options.json,
+        {**record, "examination": found.examinations},
+        f"{len(found.judgments)} judgments {done}, from {found.searches} searches of {found.queries} different queries",
+        show.Table(("source", "judgments"), found.by_source.items() if found.judgments else ()),
+        f"\nunknown: {len(found.unknown)} results were shown and never opened; they stay unjudged",
+        notes=notes,
+    )
 
 
 @app.command()
@@ -221,17 +221,15 @@ def learn(
         )
     entries = [entry for _, lesson in lessons for entry in lesson.entries]
     refused = Counter(lesson.refused for _, lesson in lessons if lesson.refused)
-    show.end_if_json(
-        options.json, {"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)}
-    )
     done = "would be learned or confirmed" if dry_run else "learned or confirmed"
-    print(f"{show.counted(len(entries), 'phrase')} {done}, from {show.counted(len(lessons), 'selection')}")
-    if entries:
-        print()
-        rows = [[entry.subject, entry.detail["phrase"], entry.what.removeprefix("trigger ")] for entry in entries]
-        show.table(["item", "phrase", ""], rows, text_columns=3)
-    for why, count in sorted(refused.items()):
-        show.note(f"{show.counted(count, 'selection')} taught nothing: {why}")
+    rows = [[entry.subject, entry.detail["phrase"], entry.what.removeprefix("trigger ")] for entry in entries]
+    show.result(
+        options.json,
+        {"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)},
+        f"{show.counted(len(entries), 'phrase')} {done}, from {show.counted(len(lessons), 'selection')}",
+        show.Table(("item", "phrase", ""), rows, 3),
+        notes=[f"{show.counted(number, 'selection')} taught nothing: {why}" for why, number in sorted(refused.items())],
+    )
 
 
 @app.command()
@@ -250,19 +248,19 @@ def phrases(
     if history:
         with options.existing() as opened:
             entries = lib.feedback.trigger_log(opened, project=options.project)
-        show.end_if_json(options.json, {"entries": entries})
         cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
-        show.table(["time (UTC)", "", "item", "phrases", "who"], cells, text_columns=5)
+        table = show.Table(("time (UTC)", "", "item", "phrases", "who"), cells, 5)
+        show.result(options.json, {"entries": entries}, table)
         return
     with options.existing() as opened:
         found = lib.feedback.standing_phrases(opened, now=utc_now(), project=options.project)
     listed = [{**show.plain(one.phrase), "state": one.state, **show.pick(one.rehearsal, "called", "chosen")} for one in found]
-    show.end_if_json(options.json, {"phrases": listed})
     rows = []
     for one in found:
         days = [at[:10] for at in (one.phrase.learned_at, one.phrase.confirmed_at)]
         rows.append([one.phrase.item_id, one.phrase.phrase, one.state, *days, one.rehearsal.called, one.rehearsal.chosen])
-    show.table(["item", "phrase", "state", "learned", "confirmed", "called", "chosen"], rows, text_columns=5)
+    table = show.Table(("item", "phrase", "state", "learned", "confirmed", "called", "chosen"), rows, 5)
+    show.result(options.json, {"phrases": listed}, table)
 
 
 @app.command()
@@ -283,7 +281,7 @@ def rollback(
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
     """
     if everything == bool(item or phrase or since):
-        raise InputError("say what to take back: --item, --phrase or --since, or --all without them")
+        raise InputError("say what to withdraw: --item, --phrase or --since, or --all without them")
     now = utc_now()
     start = moment(since, now)
     with options.existing() as opened:
@@ -298,11 +296,10 @@ def rollback(
         )
         for entry in () if dry_run else entries:
             opened.add_audit(entry)
-    show.end_if_json(options.json, {"dry_run": dry_run, "entries": entries})
-    count = sum(len(entry.detail["phrases"]) for entry in entries)
-    print(f"{show.counted(count, 'phrase')} of {show.counted(len(entries), 'item')} {'would be ' if dry_run else ''}taken back")
-    for entry in entries:
-        print(f"  {entry.subject}: {_worded(entry.detail)}")
+    count = show.counted(sum(len(entry.detail["phrases"]) for entry in entries), "phrase")
+    said = f"{count} of {show.counted(len(entries), 'item')} {'would be ' if dry_run else ''}withdrawn"
+    lines = (f"  {entry.subject}: {_worded(entry.detail)}" for entry in entries)
+    show.result(options.json, {"dry_run": dry_run, "entries": entries}, said, *lines)
 
 
 def _worded(detail: Mapping[str, Any]) -> str:
@@ -345,7 +342,7 @@ def sessions_command(
     sources: list[Any] = source or ["manual"]
     for name in sources:
         check_choice(name, get_args(lib.answers.JudgmentSource), f"there is no source '{name}'")
-    given = [] if outcomes is None else read_outcomes(outcomes)
+    given = [] if outcomes is None else list(read_outcomes(outcomes))
     ends = window.of(utc_now())
     with options.existing() as opened:
         searches = opened.queries(project=options.project, **ends)
@@ -357,66 +354,46 @@ def sessions_command(
     found = lib.feedback.session_summaries(searches, events, judgments=judged, outcomes=known)
     related = lib.feedback.correlations(found, rng=np.random.default_rng(seed))
     strangers = sorted(told - {one.session_id for one in found})
-    rows = [{**asdict(one), **show.pick(one, *DERIVED)} for one in found]
-    show.end_if_json(options.json, {"sessions": rows, "correlations": related, "outcomes_without_session": strangers})
-    _print_sessions(found, related, project=options.project)
-    if strangers:
-        belong = show.counted(len(strangers), "outcome belongs", "outcomes belong")
-        show.note(f"{belong} to no session of this window: {', '.join(strangers[:5])}")
-    if set(sources) & {"implicit", "validated"}:
-        show.note("implicit and validated judgments come from sessions like these: the mean RR then says where people chose")
-    if len({variant for one in found for variant in one.variants}) > 1:
-        show.note("several retrievers or flag settings answered in this window; use --since to separate them")
+    belong = show.counted(len(strangers), "outcome belongs", "outcomes belong")
+    implied = set(sources) & {"implicit", "validated"}
+    variants = {variant for one in found for variant in one.variants}
+    notes = {
+        f"project '{options.project}' has no session in this window": not found,
+        f"the newest {LISTED} of {len(found)} sessions are listed; --json has all": len(found) > LISTED,
+        f"{belong} to no session of this window: {', '.join(strangers[:5])}": strangers,
+        "implicit and validated judgments come from sessions like these: the mean RR then says where people chose": implied,
+        "several retrievers or flag settings answered in this window; use --since to separate them": len(variants) > 1,
+    }
+    headers = ("session", "started", "searches", "selected", "validated", "re-search", "items", "turns/search", "minutes")
+    record = {"sessions": [{**asdict(one), **show.pick(one, *DERIVED)} for one in found], "correlations": related}
+    show.result(
+        options.json,
+        record | {"outcomes_without_session": strangers},
+        show.Table((*headers, "mean RR", "learning"), map(_session_row, found[-LISTED:]), 2),
+        show.Table(("search", "outcome", "sessions", "rho", "95 % interval"), map(_correlation_row, related), 2),
+        notes=[text for text, holds in notes.items() if holds],
+    )
 
 
-def _print_sessions(
-    found: Sequence[lib.feedback.SessionSummary], related: Sequence[lib.feedback.Correlation], *, project: str
-) -> None:
-    """Print a line per session, and how their figures go with outcomes."""
-    rows: list[list[object]] = []
-    for one in found[-LISTED:]:
-        learned = None if one.outcome is None else one.outcome.learning_index
-        counts = [one.session_id, one.started_at[:16], one.queries, one.selected, one.validated]
-        rates = [show.number(one.re_search_rate, 2), one.items_accessed, show.number(one.turns_per_search, 2)]
-        rows.append(
-            [*counts, *rates, show.number(one.duration_minutes, 1), show.number(one.mean_rr, 3), show.number(learned, 2)]
-        )
-    headers = ["session", "started", "searches", "selected", "validated", "re-search", "items", "turns/search", "minutes"]
-    if rows:
-        show.table([*headers, "mean RR", "learning"], rows, text_columns=2)
-    else:
-        show.note(f"project '{project}' has no session in this window")
-    if len(found) > LISTED:
-        show.note(f"the newest {LISTED} of {len(found)} sessions are listed; --json has all")
-    cells = []
-    for pair in related:
-        interval = pair.why if pair.low is None else f"{show.number(pair.low, 2)} to {show.number(pair.high, 2)}"
-        cells.append([pair.quality, pair.outcome, pair.sessions, show.number(pair.rho, 2), interval])
-    if cells:
-        print()
-        show.table(["search", "outcome", "sessions", "rho", "95 % interval"], cells, text_columns=2)
+def _session_row(one: lib.feedback.SessionSummary) -> list[object]:
+    rates = [show.number(one.re_search_rate, 2), one.items_accessed, show.number(one.turns_per_search, 2)]
+    learned = None if one.outcome is None else one.outcome.learning_index
+    known = [show.number(one.duration_minutes, 1), show.number(one.mean_rr, 3), show.number(learned, 2)]
+    return [one.session_id, one.started_at[:16], one.queries, one.selected, one.validated, *rates, *known]
 
 
-def read_outcomes(path: Path) -> list[lib.feedback.TaskOutcome]:
-    """Return the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
+def _correlation_row(pair: lib.feedback.Correlation) -> list[object]:
+    interval = pair.why if pair.low is None else f"{show.number(pair.low, 2)} to {show.number(pair.high, 2)}"
+    return [pair.quality, pair.outcome, pair.sessions, show.number(pair.rho, 2), interval]
 
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        place = f"{path}:{number}"
-        try:
-            row = json_module.loads(line)
-        except ValueError as problem:
-            raise InputError(f"{place}: not JSON: {problem}; write one object on each line") from problem
-        if not isinstance(row, dict) or not isinstance(row.get("session_id"), str):
+
+def read_outcomes(path: Path) -> Iterator[lib.feedback.TaskOutcome]:
+    """Yield the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
+    for place, row in lib.formats.rows_of(path, "jsonl"):
+        if not isinstance(row.get("session_id"), str):
             raise InputError(f"{place}: has no session_id; write {{'session_id': 's-1', 'learning_index': 0.4}}")
+        figures = (row.get(name) for name in lib.feedback.OUTCOMES)
         try:
-            found.append(
-                lib.feedback.TaskOutcome(
-                    row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in lib.feedback.OUTCOMES)
-                )
-            )
+            yield lib.feedback.TaskOutcome(row["session_id"], str(row.get("task_id", "")), *figures)
         except InputError as problem:
             raise InputError(f"{place}: {problem}") from None
-    return found

@@ -51,10 +51,9 @@ def set_flag(
         flag = lib.rollout.change_flag(
             opened, name, who=person(who), now=utc_now(), why=why, project=options.project, **changes
         )
-    show.end_if_json(options.json, {"flag": flag, "before": old})
     before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
-    print(f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}")
-    _note_override(name)
+    said = f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}"
+    show.result(options.json, {"flag": flag, "before": old}, said, notes=_override(name))
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -85,20 +84,22 @@ def list_flags(
     shown = [*flags, *lib.rollout.only_forced(flags, forced, project=options.project)]
     more = {flag.name: {"preset": flag.name not in known, "override": forced.get(flag.name)} for flag in shown}
     listed = {flag.name: {**show.plain(flag), **more[flag.name]} for flag in shown}
-    show.end_if_json(options.json, {"flags": listed, **({"audit": trail} if audit is not None else {})})
-    if audit is not None:
-        changes = [[entry.at, entry.who, _change(entry.detail), entry.detail.get("why", "")] for entry in trail]
-        show.table(["at", "who", "change", "why"], changes, text_columns=4)
-        return
-    if not shown:
-        show.note(f"project '{options.project}' has no flag; create one: ringtrue flag set NAME")
-        return
     rows: list[list[object]] = []
     for flag in shown:
         state, shadow = flag.state if flag.name in known else "not set", "on" if flag.shadow else "off"
         share = f"{flag.rollout:g} %" + (f" (environment: {forced[flag.name]:g} %)" if flag.name in forced else "")
         rows.append([flag.name, state, shadow, share, flag.min_samples, f"{flag.graduation_threshold:g}"])
-    show.table(["flag", "state", "shadow", "rollout", "min samples", "threshold"], rows, text_columns=3)
+    table = show.Table(("flag", "state", "shadow", "rollout", "min samples", "threshold"), rows, 3)
+    if audit is not None:
+        changes = [[entry.at, entry.who, _change(entry.detail), entry.detail.get("why", "")] for entry in trail]
+        table = show.Table(("at", "who", "change", "why"), changes, 4)
+    missing = f"project '{options.project}' has no flag; create one: ringtrue flag set NAME"
+    show.result(
+        options.json,
+        {"flags": listed, **({"audit": trail} if audit is not None else {})},
+        table,
+        notes=[missing] * (audit is None and not shown),
+    )
 
 
 @app.command()
@@ -138,15 +139,14 @@ def graduate(
         flags = opened.flags(project=options.project)
         names = [name] if name is not None else [flag.name for flag in flags if flag.state in ("running", "paused")]
         decisions = [decided(opened, one) for one in names]
-    if options.json:
-        show.as_json({"decisions": {decision.before.name: _facts(decision) for decision in decisions}, "dry_run": dry_run})
-    elif not decisions:
-        show.note("no flag is running")
-    else:
-        print("\n\n".join(lib.rollout.explain(decision) for decision in decisions))
     actions = {decision.action for decision in decisions}
-    code = REGRESSION if actions & {"rollback", "reject"} else UNDECIDED if "wait" in actions else OK
-    show.end_with(code)
+    show.result(
+        options.json,
+        {"decisions": {decision.before.name: _facts(decision) for decision in decisions}, "dry_run": dry_run},
+        "\n\n".join(map(lib.rollout.explain, decisions)),
+        notes=[] if decisions else ["no flag is running"],
+        code=REGRESSION if actions & {"rollback", "reject"} else UNDECIDED if "wait" in actions else OK,
+    )
 
 
 @app.command()
@@ -165,9 +165,8 @@ def rollback(
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
     with options.existing() as opened:
         flag = lib.rollout.roll_back(opened, name, now=utc_now(), who=person(who), why=why.strip(), project=options.project)
-    show.end_if_json(options.json, {"flag": flag})
-    print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
-    _note_override(name)
+    said = f"{name}: 0 %, paused; resume with `ringtrue flag set {name} --state running`"
+    show.result(options.json, {"flag": flag}, said, notes=_override(name))
 
 
 def _facts(decision: lib.rollout.Decision) -> dict[str, Any]:
@@ -189,7 +188,9 @@ def _change(detail: Any) -> str:
     return ", ".join(words if before else [f"made at {after.get('rollout', 0):g} %"])
 
 
-def _note_override(name: str) -> None:
-    forced = lib.rollout.overrides()
-    if name in forced:
-        show.note(f"the environment of this shell sets {name} to {forced[name]:g} %, which overrides the store here")
+def _override(name: str) -> list[str]:
+    return [
+        f"the environment of this shell sets {name} to {share:g} %, which overrides the store here"
+        for forced, share in lib.rollout.overrides().items()
+        if forced == name
+    ]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 from ringtrue.cli.eval import Asked, ResultOptions, evaluated, settled
 from ringtrue.cli.options import BASELINE, BaselineFile, Json, command_group, utc_now
+from ringtrue.cli.report import print_evaluation
 from ringtrue.cli.search import opened
 from ringtrue.config import load_config
 from ringtrue.errors import OK, REGRESSION, InputError
@@ -21,7 +21,6 @@ from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.config import Config
-    from ringtrue.verdict.records import CheckStatus
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,8 @@ def gate_command(
 
     policy = rules.policy()
     writers = {path: lib.report.report_writer(path) for path in report or ()}  # a wrong ending fails before hours of evaluating
-    without = rules.require_baseline is False and _given(context, "require_baseline")
-    before = None if without else lib.verdict.find_baseline(baseline, named=_given(context, "baseline"))
+    without = rules.require_baseline is False and is_given(context, "require_baseline")
+    before = None if without else lib.verdict.find_baseline(baseline, named=is_given(context, "baseline"))
     asked = settled(asked, context)
     place = result.destination()
     extra: list[lib.verdict.Check] = []
@@ -114,25 +113,24 @@ def gate_command(
     if evaluation.cached:
         notes.append(f"answers from the cache, recorded at {evaluation.setup.recorded_at}; --no-cache asks again")
     verdict = lib.verdict.with_checks(verdict, extra, notes=notes)
-    if writers:
-        now = utc_now().isoformat(timespec="seconds")
-        told = lib.report.report_on(evaluation, made_at=now, baseline=before, verdict=verdict)
+    told = lib.report.report_on(evaluation, made_at=utc_now().isoformat(timespec="seconds"), baseline=before, verdict=verdict)
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(write(told), encoding="utf-8")
-    kept = result.add(place, evaluation, verdict)
-    if json:
-        show.as_json(record(verdict, evaluation, before, list(writers)) | {"stored": kept.run_id})
-    else:
-        print_verdict(verdict, evaluation, before, verbose=verbose)
-        if kept.run_id is not None:
-            print(f"stored: {kept.run_id}")
-    kept.tell()
-    show.end_with(verdict.exit_code)
+    if not json:
+        print_evaluation(told, verbose=verbose)
+    stored = result.add(place, evaluation, verdict)
+    show.result(
+        json,
+        record(verdict, evaluation, before, list(writers)) | {"stored": stored},
+        f"\nrun: {evaluation.run_dir}" if evaluation.run_dir else "",
+        f"stored: {stored}" if stored else "",
+        code=verdict.exit_code,
+    )
 
 
-def _given(context: typer.Context, name: str) -> bool:
-    """True for an option on the command line or in the environment; what a settings file says is a habit, not a request."""
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return True for an option on the command line or in the environment; a setting in a file is not a request."""
     source = context.get_parameter_source(name)
     return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
 
@@ -154,10 +152,6 @@ def committed(evaluation: lib.run.Evaluation, asked: Asked) -> tuple[list[lib.ve
     return lib.verdict.committed_checks(evaluation, search=search, golden=golden, place=asked.golden or "")
 
 
-QUERIES = 3
-"""Queries that are named behind each failure, unless all are asked for; reports name more."""
-
-
 def record(
     verdict: lib.verdict.Verdict, evaluation: lib.run.Evaluation, baseline: lib.verdict.Baseline | None, reports: Sequence[Path]
 ) -> dict[str, Any]:
@@ -173,139 +167,6 @@ def record(
     }
 
 
-def print_verdict(
-    verdict: lib.verdict.Verdict,
-    evaluation: lib.run.Evaluation,
-    baseline: lib.verdict.Baseline | None,
-    *,
-    verbose: bool = False,
-) -> None:
-    """Print the verdict, the checks that decide it, and whatever did not pass with the queries behind it."""
-    for line in headline(verdict, evaluation):
-        print(line)
-    shown = verdict.checks if verbose else tuple(check for check in verdict.checks if _matters(check))
-    rows = _rows(shown, evaluation, baseline)
-    if rows:
-        print()
-        show.table(["measure", "baseline", "current", "Δ", "limit", "interval", "status"], rows, text_columns=1)
-    for line in reasons(verdict, evaluation, baseline, queries=None if verbose else QUERIES, verbose=verbose):
-        print(line)
-    hidden = len(verdict.checks) - len(shown)
-    if hidden:
-        them = "it" if hidden == 1 else "them"
-        print(f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {them}")
-    if evaluation.run_dir is not None:
-        print(f"\nrun: {evaluation.run_dir}")
-    show.notes(verdict.notes)
-
-
-def _matters(check: lib.verdict.Check) -> bool:
-    """True for a check that decides, and for an advisory one that is over its limit."""
-    return check.status != "advisory" or (
-        check.rule in ("latency", "latency increase") and check.threshold is not None and check.current > check.threshold
-    )
-
-
-def headline(verdict: lib.verdict.Verdict, evaluation: lib.run.Evaluation) -> list[str]:
-    """Return the verdict in two lines: which checks failed, and what was judged."""
-    return [lib.report.judged(verdict), f"{verdict.name} on {evaluation.setup.golden.version}, mode {verdict.mode}"]
-
-
-def reasons(
-    verdict: lib.verdict.Verdict,
-    evaluation: lib.run.Evaluation,
-    baseline: lib.verdict.Baseline | None,
-    *,
-    queries: int | None = None,
-    verbose: bool = False,
-) -> Iterator[str]:
-    """Yield lines that tell what did not pass, each with the queries behind it (at most ``queries``), the guiltiest first."""
-    texts = {query.query_id: query.text for query in evaluation.queries}
-    titles: tuple[tuple[CheckStatus, str], ...] = (
-        ("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed"), ("advisory", "advisory"),
-    )  # fmt: skip
-    for status, title in titles:
-        found = [check for check in verdict.of_status(status) if verbose or _matters(check)]
-        if found:
-            yield f"\n{title}:"
-        for check in found:
-            yield f"  {check.message}"
-            if status in ("degraded", "advisory"):
-                continue
-            for query in check.queries[:queries]:
-                moved = _moved(check, query, evaluation, baseline)
-                yield "    " + "  ".join(filter(None, (query, moved, lib.report.beside_id(query, texts.get(query, "")))))
-            if queries is not None and len(check.queries) > queries:
-                yield "    …"
-
-
-def _rows(
-    checks: Iterable[lib.verdict.Check], evaluation: lib.run.Evaluation, baseline: lib.verdict.Baseline | None
-) -> list[list[str]]:
-    """Return a row per measure and slice: its numbers, what it must keep to, and the status that matters most."""
-    groups: dict[tuple[str, str | None], list[lib.verdict.Check]] = {}
-    for check in checks:
-        if check.rule != "completeness":
-            groups.setdefault((check.measure, check.slice), []).append(check)
-    rows = []
-    for (measure, slice_), found in groups.items():
-        back = next((check for check in found if check.baseline is not None), None)
-        shown = back or found[0]
-        timed = shown.rule in ("latency", "latency increase")
-        digits = 1 if timed else 4
-        ends = "—"
-        if back is not None and back.interval is not None:
-            ends = f"{back.interval[0]:+.{digits}f} to {back.interval[1]:+.{digits}f}"
-        before = shown.baseline
-        if before is None and slice_ is None and baseline is not None:
-            before = _recorded(baseline, measure, evaluation, timed=timed)
-        rows.append(
-            [
-                (f"{measure} (ms)" if timed else measure) + (f" of {slice_}" if slice_ is not None else ""),
-                show.number(before, digits),
-                show.number(shown.current, digits),
-                show.signed(None if before is None else shown.current - before, digits),
-                _limit(found, lower=timed or lib.verdict.upside(measure) < 0, digits=digits),
-                ends,
-                min((check.status for check in found), key=lib.report.BY_WEIGHT.index).upper(),
-            ]
-        )
-    return rows
-
-
-def _recorded(baseline: lib.verdict.Baseline, measure: str, evaluation: lib.run.Evaluation, *, timed: bool) -> float | None:
-    """Return what the baseline says about a measure that has no rule of falling; None if it is of another set."""
-    made, now = baseline.golden.content_hash, evaluation.setup.golden.content_hash
-    if (made and made != now) or (baseline.per_query and set(baseline.per_query) != set(evaluation.scores.query_ids)):
-        return None
-    return (baseline.latency if timed else baseline.metrics).get(measure)
-
-
-def _limit(checks: Iterable[lib.verdict.Check], *, lower: bool, digits: int) -> str:
-    """Return what a measure must keep to, the strictest of its rules; those that are for reading only do not count."""
-    limits = [check.threshold for check in checks if check.threshold is not None and check.status != "advisory"]
-    if not limits:
-        return "—"
-    return f"≤ {min(limits):.{digits}f}" if lower else f"≥ {max(limits):.{digits}f}"
-
-
-def _moved(check: lib.verdict.Check, query: str, evaluation: lib.run.Evaluation, baseline: lib.verdict.Baseline | None) -> str:
-    """Return what happened to a query: its value, and the one it had if the check looks back."""
-    then: Mapping[str, float | None] = {}
-    now: Mapping[str, float | None] = evaluation.latencies
-    timed = check.measure in ("p50", "p95", "p99")
-    if baseline is not None:
-        table = baseline.per_query.items()
-        then = baseline.latencies if timed else {key: row.get(check.measure) for key, row in table}
-    if not timed:
-        now = {key: row.get(check.measure) for key, row in evaluation.scores.per_query.items()}
-    digits = 1 if timed else 4
-    current = show.number(now.get(query), digits)
-    if current == "—":
-        return ""
-    return f"{show.number(then.get(query), digits)} → {current}" if check.baseline is not None else current
-
-
 app = command_group("Show or update the baseline file that gates compare with.")
 
 
@@ -318,8 +179,6 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
     found = lib.verdict.read_baseline(baseline)
     more = {"latency_ms": found.latency, "queries": len(found.per_query)}
     made = show.pick(found, "version", "reason", "retriever", "config", "fingerprint", "golden", "corpus", "recorded_at")
-    show.end_if_json(json, {"file": baseline, **made, **show.pick(found, "machine", "metrics"), **more})
-    print(f"baseline {found.version} ({baseline})")
     facts = {
         "recorded": found.recorded_at,
         "retriever": found.retriever,
@@ -329,13 +188,15 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
         "machine": found.machine,
         "reason": found.reason,
     }
-    for name, value in facts.items():
-        if value:
-            print(f"  {name}: {value}")
-    print()
-    rows = [[name, value] for name, value in found.metrics.items()]
+    rows: list[list[object]] = [[name, value] for name, value in found.metrics.items()]
     rows += [[f"{name} (ms)", show.number(value, 1)] for name, value in found.latency.items()]
-    show.table(["measure", "value"], rows)
+    show.result(
+        json,
+        {"file": baseline, **made, **show.pick(found, "machine", "metrics"), **more},
+        f"baseline {found.version} ({baseline})",
+        *(f"  {name}: {value}" for name, value in facts.items() if value),
+        show.Table(("measure", "value"), rows),
+    )
 
 
 @app.command()
@@ -374,19 +235,22 @@ def update(
         new = version or ("1.0.0" if old is None else lib.verdict.next_version(old.version, moved=lib.verdict.has_moved(moves)))
         lib.verdict.write_baseline(lib.verdict.baseline_of(whole, version=new, reason=reason.strip()), baseline)
     previous = None if old is None else old.version
-    if json:
-        record = {"updated": accepted, "file": baseline, "run_dir": folder, "version": new, "previous": previous}
-        show.as_json({**record, "objections": list(against), "notes": [note] if note else [], "measures": moves})
-    else:
-        if accepted:
-            before = "recorded" if previous is None else f"{previous} →"
-            print(f"{baseline}: baseline {before} {new}, from {folder}")
-        else:
-            than = "" if previous is None else f" than baseline {previous}"
-            print(f"REFUSED: {folder} is no better standard{than}; {baseline} stays as it is")
-        _print_update(moves, against, accepted=accepted)
-        show.notes(filter(None, [note]))
-    show.end_with(REGRESSION if not accepted else OK)
+    record = {"updated": accepted, "file": baseline, "run_dir": folder, "version": new, "previous": previous}
+    record |= {"objections": list(against), "notes": [note] * bool(note), "measures": moves}
+    before = "recorded" if previous is None else f"{previous} →"
+    than = "" if previous is None else f" than baseline {previous}"
+    said = f"REFUSED: {folder} is no better standard{than}; {baseline} stays as it is"
+    show.result(
+        json,
+        record,
+        f"{baseline}: baseline {before} {new}, from {folder}" if accepted else said,
+        show.Table(("measure", "old", "new", "Δ"), [_movement(*move) for move in moves.items()]),
+        ("\naccepted despite:" if accepted else "\nobjections:") if against else "",
+        *(f"  {text}" for text in against),
+        "" if accepted else '\nTo accept it anyway: add --force --reason "…". The reason is stored in the file.',
+        notes=[note],
+        code=OK if accepted else REGRESSION,
+    )
 
 
 def _check_golden(evaluation: lib.run.Evaluation, config: Config) -> None:
@@ -401,17 +265,6 @@ def _check_golden(evaluation: lib.run.Evaluation, config: Config) -> None:
         )
 
 
-def _print_update(moves: Mapping[str, lib.answers.Movement], against: Sequence[str], *, accepted: bool) -> None:
-    rows = []
-    for name, move in moves.items():
-        digits = 1 if name in ("p50", "p95", "p99") else 4
-        values = [show.number(value, digits) for value in (move.old, move.new)]
-        rows.append([name, *values, show.signed(move.diff, digits)])
-    print()
-    show.table(["measure", "old", "new", "Δ"], rows)
-    if against:
-        print("\naccepted in spite of:" if accepted else "\nagainst it:")
-        for text in against:
-            print(f"  {text}")
-    if not accepted:
-        print('\nTo take it all the same: add --force --reason "…". The reason stays in the file.')
+def _movement(measure: str, move: lib.answers.Movement) -> list[str]:
+    digits = 1 if measure in ("p50", "p95", "p99") else 4
+    return [measure, show.number(move.old, digits), show.number(move.new, digits), show.signed(move.diff, digits)]

@@ -32,10 +32,10 @@ def list_sets(json: Json = False) -> None:
     Example: ringtrue golden list
     """
     sets = [lib.golden.load(name) for name in lib.golden.shipped()]
-    counts = {one.id: {"documents": len(one.documents), "queries": len(one.queries)} for one in sets}
-    show.end_if_json(json, {"sets": [{**show.pick(one, "id", "version"), **counts[one.id]} for one in sets]})
-    rows = [[s.id, s.version, s.profile, len(s.documents), len(s.queries), len(s.judgments)] for s in sets]
-    show.table(["set", "version", "profile", "documents", "queries", "judgments"], rows, text_columns=3)
+    rows = [(s.id, s.version, s.profile, len(s.documents), len(s.queries), len(s.judgments)) for s in sets]
+    names = ("id", "version", "profile", "documents", "queries", "judgments")
+    record = {"sets": [dict(zip(names, row, strict=True)) for row in rows]}
+    show.result(json, record, show.Table(("set", *names[1:]), rows, 3))
 
 
 app.command("validate")(validate_command)
@@ -59,16 +59,17 @@ def show_set(
     if document is not None:
         check_choice(document, by_id, f"golden set '{golden.id}' has no document '{document}'")
         found = by_id[document]
-        show.end_if_json(json, found)
-        print(f"{found.doc_id}  {found.title}\n{dict(found.metadata)}\n\n{found.text}")
+        show.result(json, found, f"{found.doc_id}  {found.title}\n{dict(found.metadata)}\n\n{found.text}")
         return
     if query is not None:
         asked = golden.query(query)
         judged = sorted((j for j in golden.judgments if j.query_id == query), key=lambda j: (-j.grade, j.doc_id))
-        show.end_if_json(json, {"query": asked, "judgments": judged})
-        print(f"{asked.query_id}  {asked.text}\n{dict(asked.metadata)}")
         titles = [[j.grade, j.doc_id, by_id[j.doc_id].title if j.doc_id in by_id else "(not in the corpus)"] for j in judged]
-        show.table(["grade", "document", "title"], titles, text_columns=3)
+        head, table = (
+            f"{asked.query_id}  {asked.text}\n{dict(asked.metadata)}",
+            show.Table(("grade", "document", "title"), titles, 3),
+        )
+        show.result(json, {"query": asked, "judgments": judged}, head, table)
         return
     slices = {
         field: dict(sorted(Counter(lib.golden.slice_of(one, field) for one in golden.queries).items()))
@@ -89,10 +90,8 @@ def show_set(
         "provisional": golden.provisional,
         "reviewed": golden.reviewed,
     }
-    show.end_if_json(json, facts)
-    for key, value in facts.items():
-        if value not in (None, "", {}):
-            print(f"{key.replace('_', ' '):<20} {_facts_line(value)}")
+    lines = (f"{key.replace('_', ' '):<20} {_facts_line(value)}" for key, value in facts.items() if value not in (None, "", {}))
+    show.result(json, facts, *lines)
 
 
 def _facts_line(value: Any) -> str:
@@ -114,24 +113,25 @@ def diff(
     Example: ringtrue golden diff golden-dataset-v1.0.0.json golden-dataset-v1.1.0.json
     """
     found = lib.golden.diff(lib.golden.load(old), lib.golden.load(new))
-    show.end_if_json(json, found)
-    for what, changes in (("queries", found.queries), ("documents", found.documents)):
-        for kind in ("added", "removed", "changed"):
-            ids = getattr(changes, kind)
-            if ids:
-                print(f"{what} {kind}: {len(ids)}: {', '.join(ids[:10])}{' …' if len(ids) > 10 else ''}")
-    for kind in ("added", "removed", "changed"):
+    kinds = ("added", "removed", "changed")
+    sides = {"queries": found.queries, "documents": found.documents}
+    ids = {f"{what} {kind}": getattr(changes, kind) for what, changes in sides.items() for kind in kinds}
+    lines = [
+        f"{what}: {len(some)}: {', '.join(some[:10])}{' …' if len(some) > 10 else ''}" for what, some in ids.items() if some
+    ]
+    for kind in kinds:
         judgments = getattr(found, f"judgments_{kind}")
-        if judgments:
-            print(f"judgments {kind}: {len(judgments)}")
-        for change in judgments[:20]:
-            by = f" by {change.by}" if change.by else ""
-            same = " (its source or notes changed)" if change.old == change.new else ""
-            print(f"  {change.query_id} {change.doc_id}: {_grade(change.old)} → {_grade(change.new)}{by}{same}")
-        show.more(len(judgments) - 20, indent="  ")
-    for name, (before, after) in found.fields.items():
-        print(f"{name}: {before!r} → {after!r}")
-    print(f"suggested version step: {found.suggested} ({found.reason})")
+        lines += [f"judgments {kind}: {len(judgments)}"] * bool(judgments)
+        lines += ["  " + _judgment_change(one) for one in judgments[:20]]
+        lines += [f"  … and {len(judgments) - 20} more (--json lists all)"] * (len(judgments) > 20)
+    lines += [f"{name}: {before!r} → {after!r}" for name, (before, after) in found.fields.items()]
+    show.result(json, found, *lines, f"suggested version step: {found.suggested} ({found.reason})")
+
+
+def _judgment_change(one: Any) -> str:
+    by = f" by {one.by}" if one.by else ""
+    same = " (its source or notes changed)" if one.old == one.new else ""
+    return f"{one.query_id} {one.doc_id}: {_grade(one.old)} → {_grade(one.new)}{by}{same}"
 
 
 def _grade(value: int | None) -> str:
@@ -161,15 +161,19 @@ def split(
     ledger = out / lib.golden.LEDGER
     looked = lib.golden.looks(ledger) if ledger.exists() else 0
     sizes = {name: len(part.queries) for name, part in parts.items()}
-    show.end_if_json(json, {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
-    print(f"{show.counted(sizes['tuning'], 'query')} to tune on: {files['tuning']}")
+    notes = ["nothing was held out: the set is too small for that share"] * (not held.queries)
+    notes += [
+        f"query '{leak.held_out}' held out is nearly '{leak.tuning}' in tuning (similarity {leak.similarity:.2f})"
+        for leak in leaks
+    ]
     times = show.counted(looked, "time")
-    print(f"{show.counted(sizes['held_out'], 'query')} held out:   {files['held_out']} (looked at {times})")
-    if not held.queries:
-        show.note("nothing was held out: the set is too small for that share")
-    for leak in leaks:
-        show.note(f"query '{leak.held_out}' held out is nearly '{leak.tuning}' in tuning (similarity {leak.similarity:.2f})")
-    show.notes(f"the files cannot hold: {loss}" for loss in lost["tuning"])
+    show.result(
+        json,
+        {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked},
+        f"{show.counted(sizes['tuning'], 'query')} to tune on: {files['tuning']}",
+        f"{show.counted(sizes['held_out'], 'query')} held out:   {files['held_out']} (looked at {times})",
+        notes=[*notes, *(f"the files cannot hold: {loss}" for loss in lost["tuning"])],
+    )
 
 
 @app.command()
@@ -194,21 +198,22 @@ def plan(
         if asked.isdisjoint(rival.query_ids):
             raise CannotDecide(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
     found = lib.golden.plan(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
-    show.end_if_json(json, found)
     needed = show.counted(found.overall.needed, "query is", "queries are")
     test = f"sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test"
-    print(f"For a difference of {difference:g} ({test}) {needed} needed.")
     sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
-    rows = [[name, size.queries, show.number(size.detectable, 4), size.more] for name, size in sizes.items()]
-    show.table(["part", "queries", "detects from", "more needed"], rows)
-    if found.unjudged:
-        print("\nUnjudged documents that could change the comparison most:")
-        candidates = [
-            [c.query_id, c.doc_id, ", ".join(f"{n} {r}" for n, r in c.ranks.items()), show.number(c.weight, 3)]
-            for c in found.unjudged[:20]
-        ]
-        show.table(["query", "document", "ranks", "weight"], candidates, text_columns=3)
-        show.more(len(found.unjudged) - 20)
+    rows = [[name, size.queries, size.detectable, size.more] for name, size in sizes.items()]
+    candidates = [
+        [c.query_id, c.doc_id, ", ".join(f"{n} {r}" for n, r in c.ranks.items()), show.number(c.weight, 3)]
+        for c in found.unjudged
+    ]
+    show.result(
+        json,
+        found,
+        f"For a difference of {difference:g} ({test}) {needed} needed.",
+        show.Table(("part", "queries", "detects from", "more needed"), rows),
+        "\nUnjudged documents that could change the comparison most:" if candidates else "",
+        show.Table(("query", "document", "ranks", "weight"), candidates, 3, most=20),
+    )
 
 
 @app.command()
@@ -234,9 +239,8 @@ def convert(
     Example: ringtrue golden convert stars.csv gold.json --columns query=question,doc_id=sku,grade=stars
     """
     lost = lib.golden.save(lib.golden.load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
-    show.end_if_json(json, {"written": target, "lost": lost})
-    print(f"written: {target}")
-    show.notes(f"the format cannot hold: {loss}" for loss in lost)
+    told = (f"the format cannot hold: {loss}" for loss in lost)
+    show.result(json, {"written": target, "lost": lost}, f"written: {target}", notes=told)
 
 
 app.command("bootstrap")(bootstrap_command)
@@ -267,20 +271,20 @@ def ingest(
         with progress_bar("removing", len(golden.documents)) as step:
             count = lib.run.remove_planted(system, golden, tenant=tenant, prefix=prefix, progress=step)
         record = {"system": system.name, "documents": len(golden.documents), "removed": count, "tenant": tenant}
-        show.end_if_json(json, record)
-        print(f"{show.counted(count, 'document')} of {golden.id} removed from {system.name}")
+        show.result(json, record, f"{show.counted(count, 'document')} of {golden.id} removed from {system.name}")
         return
     with progress_bar("writing", len(golden.documents)) as step:
         done = lib.run.plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
-    show.end_if_json(json, {**show.plain(done), "removed": 0})
     counts = f"{show.counted(done.written, 'document')} written, {done.unchanged} unchanged, {done.searchable} searchable"
     named = f"--golden {shell_word(source)} --retriever {shell_word(into)} --id-pattern {shlex.quote(done.id_pattern)}"
     removing = f"{shell_word(source)} --into {shell_word(into)}"
     removing += f" --tenant {shell_word(tenant)}" if tenant is not None else ""
     removing += f" --prefix {shell_word(prefix)}" if prefix != "golden" else ""
-    print(
-        f"{done.system}: {counts}\ntheir ids there begin with {done.namespace}, so evaluate with\n  ringtrue eval {named}\n"
-        f"and remove them with\n  ringtrue golden ingest {removing} --remove"
+    show.result(
+        json,
+        {**show.plain(done), "removed": 0},
+        f"{done.system}: {counts}\ntheir ids there begin with {done.namespace}, so evaluate with\n  ringtrue eval {named}",
+        f"and remove them with\n  ringtrue golden ingest {removing} --remove",
     )
 
 
@@ -316,19 +320,21 @@ def pool(
     if len(pooled) > 1 and not set.intersection(*(set(run.query_ids) for run in pooled)):
         raise CannotDecide("the runs share no query; check that all of them use the same query ids")
     found = lib.golden.pool(pooled, judged, depth=depth)
-    pairs = [(query_id, doc_id) for query_id, documents in found.pairs.items() for doc_id in documents]
-    if judged is not None:
-        known = {(query_id, doc_id) for query_id, doc_id, _ in judged}
-        pairs = [pair for pair in pairs if pair not in known]
+    known = {(query_id, doc_id) for query_id, doc_id, _ in judged or ()}
+    pooled_pairs = ((query_id, doc_id) for query_id, documents in found.pairs.items() for doc_id in documents)
+    pairs = [pair for pair in pooled_pairs if pair not in known]
     if out is not None:
         lib.formats.write_rows(("query_id", "doc_id"), pairs, out, "csv")
     record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
-    show.end_if_json(json, {**record, "contributions": found.contributions, "warnings": found.warnings})
     place = f": {out}" if out else ""
-    print(f"{show.counted(len(found), 'pair')} in the pool of depth {depth}, {len(pairs)} of them to judge{place}")
     rows = [[c.run, c.total, c.unique, show.number(c.unjudged_share, 3)] for c in found.contributions]
-    show.table(["run", "documents", "only here", "unjudged share"], rows)
-    show.notes(found.warnings)
+    show.result(
+        json,
+        record | show.pick(found, "contributions", "warnings"),
+        f"{show.counted(len(found), 'pair')} in the pool of depth {depth}, {len(pairs)} of them to judge{place}",
+        show.Table(("run", "documents", "only here", "unjudged share"), rows),
+        notes=found.warnings,
+    )
 
 
 @app.command()
@@ -351,16 +357,16 @@ def agreement(
     found += [lib.stats.krippendorff_alpha(table), lib.stats.krippendorff_alpha(table, level="ordinal")]
     by_pair = zip(pairs, zip(*table, strict=True), strict=True)
     disputed = [(query_id, doc_id, said) for (query_id, doc_id), said in by_pair if len(set(said) - {None}) > 1]
-    if json:
-        rows_of = [{"query_id": query_id, "doc_id": doc_id, "grades": said} for query_id, doc_id, said in disputed]
-        show.as_json({"agreement": found, "disagreements": rows_of, "minimum": minimum})
-    else:
-        rows = [[a.name, a.raters, a.items, show.number(a.observed, 3), show.number(a.coefficient, 3)] for a in found]
-        show.table(["coefficient", "raters", "items", "observed", "value"], rows)
-        if disputed:
-            print(f"\n{len(disputed)} of {len(pairs)} pairs are judged differently:")
-            shown = [[query_id, doc_id, *map(_grade, said)] for query_id, doc_id, said in disputed[:20]]
-            show.table(["query", "document", *(Path(path).name for path in raters)], shown, text_columns=2)
+    rows = [[a.name, a.raters, a.items, show.number(a.observed, 3), show.number(a.coefficient, 3)] for a in found]
+    shown = [[query_id, doc_id, *map(_grade, said)] for query_id, doc_id, said in disputed]
+    differing = [{"query_id": query_id, "doc_id": doc_id, "grades": said} for query_id, doc_id, said in disputed]
+    show.result(
+        json,
+        {"agreement": found, "disagreements": differing, "minimum": minimum},
+        show.Table(("coefficient", "raters", "items", "observed", "value"), rows),
+        f"\n{len(disputed)} of {len(pairs)} pairs are judged differently:" if disputed else "",
+        show.Table(("query", "document", *(Path(path).name for path in raters)), shown, 2, most=20),
+    )
     if not found[0].defined:
         reason = "no pair was judged by both" if not found[0].items else "all of them gave one and the same grade"
         message = f"{found[0].name} over {found[0].items} shared pairs is not defined: {reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, Overwrite, StoreOptions, utc_now
-from ringtrue.cli.search import note_skipped
+from ringtrue.cli.search import documents_in
 from ringtrue.config import cache_folder
 from ringtrue.errors import BAD_INPUT, OK, REGRESSION, CannotDecide, InputError, MissingInput, nearest
 from ringtrue.traffic import marked
@@ -71,17 +71,13 @@ def bootstrap_command(
     ):  # fmt: skip
         if value is not None and method != needed:
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
-    documents = _documents(source)
+    documents = tuple(documents_in(source))
+    if not documents:
+        raise InputError(f"{source}: has no documents to make queries from; name a corpus, such as corpus.jsonl or a folder")
     there = lib.golden.load(out) if out.exists() else None
     today = utc_now().date().isoformat()
     if method == "names":
-        made = lib.golden.known_item(documents, existing=there, created_at=today)
-        notes = _keep(made.golden, out, to)
-        show.end_if_json(
-            options.json, {"written": out, "queries": made.written, **show.pick(made, "kept", "unnamed", "shared")}
-        )
-        _show_names(made, out)
-        show.notes(notes)
+        _bootstrap_names(lib.golden.known_item(documents, existing=there, created_at=today), out, to, json=options.json)
         return
     base = there or lib.records.GoldenSet(
         out.stem, "0.1.0", (), (), documents, description=lib.golden.CONFIRM, created_at=today, profile="test-set"
@@ -133,31 +129,20 @@ def _listed(queries: Path | None, out: Path) -> _QueryRows:
     return _QueryRows(rows, {"listed": counts.total()}, notes)
 
 
-def _documents(source: str) -> tuple[lib.records.Document, ...]:
-    """Return the documents of a golden set, or of files as ``ringtrue ingest`` reads them; raises InputError for none."""
-    place = Path(source)
-    if source in lib.golden.shipped() or not place.exists() or lib.golden.holds_golden_set(place):
-        documents = lib.golden.load(source).documents
-        if not documents:
-            raise InputError(f"{source}: the set has no documents to make queries from; name one that has, or a corpus")
-        return documents
-    from ringtrue.retrieve.sources import Fields, Skipped, find
-
-    skipped: list[Skipped] = []
-    documents = tuple(find([source]).documents(Fields(), skipped=skipped.append))
-    note_skipped(skipped)
-    if not documents:
-        raise InputError(f"{source}: has no documents to make queries from; name a corpus, such as corpus.jsonl or a folder")
-    return documents
+def _bootstrap_names(made: Any, out: Path, form: str | None, *, json: bool) -> None:
+    notes = [f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}"] * bool(made.unnamed)
+    notes += [
+        f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}"
+        for together in made.shared[:10]
+    ]
+    notes += _keep(made.golden, out, form)
+    record = {"written": out, "queries": made.written, **show.pick(made, "kept", "unnamed", "shared")}
+    said = f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{_provisional(made.golden)}"
+    show.result(json, record, said, notes=notes)
 
 
-def _show_names(made: Any, out: Path) -> None:
-    provisional = "; provisional until reviewed" if made.golden.provisional else ""
-    print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{provisional}")
-    if made.unnamed:
-        show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
-    for together in made.shared[:10]:
-        show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
+def _provisional(golden: lib.records.GoldenSet) -> str:
+    return "; provisional until reviewed" if golden.provisional else ""
 
 
 def _generated(
@@ -167,13 +152,12 @@ def _generated(
     generator = lib.golden.OfflineGenerator(documents) if llm is None else lib.review.LlmGenerator(llm)
     made = lib.golden.generate(documents, generator, count=count)
     overlap = {"mean": made.mean_overlap, "largest": made.largest_overlap, "limit": made.limit}
-    notes = []
-    if made.refused:
-        shown = made.refused[0]
-        share = "no content word" if shown.overlap is None else f"{shown.overlap:.0%} of its words"
-        notes.append(f"{len(made.refused)} queries were refused, like '{shown.text:.60}' for '{shown.doc_id}' ({share} shared)")
-    if made.without:
-        notes.append(f"{show.counted(len(made.without), 'document')} got no query: {', '.join(made.without[:5])}")
+    notes = [
+        f"{len(made.refused)} queries were refused, like '{one.text:.60}' for '{one.doc_id}' "
+        f"({'no content word' if one.overlap is None else f'{one.overlap:.0%} of its words'} shared)"
+        for one in made.refused[:1]
+    ]
+    notes += [f"{show.counted(len(made.without), 'document')} got no query: {', '.join(made.without[:5])}"] * bool(made.without)
     facts = {"overlap": overlap, **show.pick(made, "generator", "refused", "without")}
     return _QueryRows(made.rows(base.scale[1]), facts, notes)
 
@@ -188,17 +172,14 @@ def _from_store(method: str, citations: Path | None, options: StoreOptions) -> _
             left = {"judged_by_people": implied.human, "unknown_searches": implied.unknown, "screened": implied.screened}
             notes = [f"{value} signals left out: {name.replace('_', ' ')}" for name, value in left.items() if value]
             return _QueryRows(implied.rows, {"signals": implied.judgments, **left}, notes)
-        told = (
-            lib.golden.read_citations(citations)
-            if citations is not None
-            else harvest.citations(opened, project=options.project)
-        )
+        given = None if citations is None else lib.golden.read_citations(citations)
+        told = harvest.citations(opened, project=options.project) if given is None else given
         found = lib.golden.cited(harvest.searches(opened, project=options.project), told, screen=harvest.screen())
-    notes = []
-    if found.unseen:
-        notes.append(f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}")
-    if found.screened:
-        notes.append(f"{found.screened} searches hold personal data and were left out")
+    notes = [
+        f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}"
+        * bool(found.unseen),
+        f"{found.screened} searches hold personal data and were left out" * bool(found.screened),
+    ]
     return _QueryRows(found.rows, {"citations": len(told), **show.pick(found, "searches", "unseen", "screened")}, notes)
 
 
@@ -217,23 +198,25 @@ def _bootstrap_rows(
     if not made.golden.queries:
         raise CannotDecide(f"nothing to make queries from was found ({method}); {out} is not written")
     notes += _keep(made.golden, out, form)
-    record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
-    more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
-    show.end_if_json(json, {**record, **more, **facts})
-    provisional = "; provisional until reviewed" if made.golden.provisional else ""
+    notes += [
+        f"{len(made.confirmed)} queries are confirmed by a person and were left alone: '{one:.60}'"
+        for one in made.confirmed[:1]
+    ]
+    notes += [f"{strange} judgments are of documents that are not in the corpus and were left out"] * bool(strange)
     judged = f"with {made.judgments} judgments ({source})" if source else "without judgments"
-    print(f"{show.counted(made.written, 'query')} {judged} written to {out}, {made.kept} kept{provisional}")
-    if "overlap" in facts:
-        shares = facts["overlap"]
-        print(
-            f"content words shared with their documents: {show.number(shares['mean'], 2)} on average, at most "
-            f"{show.number(shares['largest'], 2)} (limit {shares['limit']:g}), made by {facts['generator']}"
-        )
-    if made.confirmed:
-        notes.append(f"{len(made.confirmed)} queries are confirmed by a person and were left alone: '{made.confirmed[0]:.60}'")
-    if strange:
-        notes.append(f"{strange} judgments are of documents that are not in the corpus and were left out")
-    show.notes(notes)
+    shares = facts.get("overlap")
+    overlap = shares and (
+        f"content words shared with their documents: {show.number(shares['mean'], 2)} on average, at most "
+        f"{show.number(shares['largest'], 2)} (limit {shares['limit']:g}), made by {facts['generator']}"
+    )
+    record = {"written": out, "source": source, "queries": made.written, **show.pick(made, "judgments", "kept", "confirmed")}
+    show.result(
+        json,
+        {**record, "unknown_documents": strange, "provisional": made.golden.provisional, **facts},
+        f"{show.counted(made.written, 'query')} {judged} written to {out}, {made.kept} kept{_provisional(made.golden)}",
+        overlap,
+        notes=notes,
+    )
 
 
 def refresh_command(
@@ -329,41 +312,29 @@ def _give_texts(
 
 def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
-    new = [(query, question) for query, question in zip(proposal.new, proposal.questions, strict=True)]
-    show.end_if_json(
-        json,
-        {
-            "proposal": proposal.id,
-            **show.pick(proposal, "golden", "retire"),
-            **show.pick(found, "proposed_now", "age_days", "coverage", "warnings"),
-            **show.pick(progress, "pairs", "judged", "rejected", "waiting"),
-            "new": [
-                {**show.pick(query, "query_id", "text"), "intent": question.intent, "asked": question.count}
-                for query, question in new
-            ],
-            "without_text": silent,
-            "log": {**show.pick(asked, "searches", "screened", "empty"), "questions": len(asked.questions)},
-        },
-    )
-    print(
-        f"{asked.searches} searches in {weeks} weeks: {len(asked.questions)} questions; {asked.screened} searches screened out"
-    )
-    if share.same is not None:
-        print(f"'{name}' asks {share.same:.0%} of the other {share.searches:,} searches in the same words")
-    if found.age_days is not None:
-        print(f"'{name}' is {show.counted(found.age_days, 'day')} old")
-    print(f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}")
+    new = list(zip(proposal.new, proposal.questions, strict=True))
+    record = {"proposal": proposal.id, **show.pick(proposal, "golden", "retire"), "without_text": silent}
+    record |= show.pick(found, "proposed_now", "age_days", "coverage", "warnings")
+    record |= show.pick(progress, "pairs", "judged", "rejected", "waiting")
+    record["new"] = [show.pick(query, "query_id", "text") | {"intent": q.intent, "asked": q.count} for query, q in new]
+    record["log"] = show.pick(asked, "searches", "screened", "empty") | {"questions": len(asked.questions)}
     rows = [[query.query_id, question.intent, query.text, question.count] for query, question in new]
-    show.table(["query", "intent", "text", "asked"], rows, text_columns=3)
-    if proposal.retire:
-        print(f"may go for them: {', '.join(proposal.retire)}")
-    print(
-        f"{show.counted(progress.pairs, 'pair')}: {progress.judged} "
-        f"judged, {progress.rejected} rejected, {progress.waiting} waiting"
-    )
-    show.notes(found.warnings)
-    if silent:
-        show.note(f"{show.counted(silent, 'pair has', 'pairs have')} no text to judge by; give it: ringtrue review texts FILE")
+    pairs = show.counted(progress.pairs, "pair")
+    lacking = f"{show.counted(silent, 'pair has', 'pairs have')} no text to judge by; add it: ringtrue review texts FILE"
+    show.result(
+        json,
+        record,
+        f"{asked.searches} searches in {weeks} weeks: {len(asked.questions)} questions; {asked.screened} searches screened out",
+        f"'{name}' asks {share.same:.0%} of the other {share.searches:,} searches in the same words"
+        if share.same is not None
+        else "",
+        f"'{name}' is {show.counted(found.age_days, 'day')} old" if found.age_days is not None else "",
+        f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}",
+        show.Table(("query", "intent", "text", "asked"), rows, 3),
+        f"queries that may be replaced: {', '.join(proposal.retire)}" if proposal.retire else "",
+        f"{pairs}: {progress.judged} judged, {progress.rejected} rejected, {progress.waiting} waiting",
+        notes=[*found.warnings, lacking if silent else ""],
+    )  # fmt: skip
 
 
 def _searched(golden: lib.records.GoldenSet, retriever: str) -> lib.retrieve.Retriever:
@@ -377,29 +348,31 @@ def _show_finished(
     made: lib.golden.Refreshed, proposal: lib.golden.Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool
 ) -> None:
     """Show what became of a refresh; exits 1 if it was refused."""
-    from ringtrue.cli.review import print_agreement, print_disputes
+    from ringtrue.cli.review import agreement_line, disputes
 
     differing = lib.review.disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
     version = None if made.golden is None else lib.golden.version_name(made.golden)
-    if json:
-        record = {"written": None if made.golden is None else out, "version": version, "refused": made.refused or None}
-        record |= show.pick(made, "agreement", "added", "retired", "left_out")
-        show.as_json({**record, "minimum": minimum, "disputes": differing, "lost": lost})
-    else:
-        print_agreement(made.agreement)
-        if differing:
-            print_disputes(differing, most=None if made.refused else 10)
-        if made.golden is not None:
-            print(f"{version} written to {out}: {show.counted(len(made.added), 'query')} new, {len(made.retired)} gone")
-            if made.left_out:
-                show.note(f"{len(made.left_out)} new queries had no relevant document and were left out: {made.left_out[0]}")
-            show.notes(f"the file cannot hold: {loss}" for loss in lost)
-    if made.refused:
-        show.note(
-            f"refused: {made.refused}; talk the disputes over, judge them again (ringtrue review judge KEY GRADE --reviewer "
-            "NAME), and run this again"
-        )
-        raise typer.Exit(REGRESSION)
+    record = {"written": None if made.golden is None else out, "version": version, "refused": made.refused or None}
+    record |= show.pick(made, "agreement", "added", "retired", "left_out")
+    counts = f"{show.counted(len(made.added), 'query')} new, {len(made.retired)} gone"
+    left = (
+        f"{len(made.left_out)} new queries had no relevant document and were left out: {made.left_out[0]}"
+        if made.left_out
+        else ""
+    )
+    refused = (
+        f"refused: {made.refused}; talk the disputes over, judge them again (ringtrue review judge KEY GRADE --reviewer "
+        "NAME), and run this again"
+    )
+    show.result(
+        json,
+        {**record, "minimum": minimum, "disputes": differing, "lost": lost},
+        agreement_line(made.agreement),
+        *disputes(differing, most=None if made.refused else 10),
+        f"{version} written to {out}: {counts}" if version else "",
+        notes=[refused] if made.refused else [left, *(f"the file cannot hold: {loss}" for loss in lost)],
+        code=REGRESSION if made.refused else OK,
+    )
 
 
 def validate_command(
@@ -419,37 +392,34 @@ def validate_command(
         )
         for source in sources
     }
-    if json:
-        problems = [{"set": name, **show.plain(problem)} for name, report in reports.items() for problem in report.problems]
-        figures = {name: report.figures for name, report in reports.items()}
-        told = {"profiles": {name: r.profile for name, r in reports.items()}, "notes": {n: r.notes for n, r in reports.items()}}
-        show.as_json({"problems": problems, "figures": figures, **told})
-    else:
-        for name, report in reports.items():
-            print_report(name, report, strict=strict)
-    show.end_with(BAD_INPUT if any(not report.ok or (strict and report.problems) for report in reports.values()) else OK)
+    problems = [{"set": name, **show.plain(problem)} for name, report in reports.items() for problem in report.problems]
+    record: dict[str, Any] = {"problems": problems, "figures": {name: report.figures for name, report in reports.items()}}
+    record["profiles"] = {name: report.profile for name, report in reports.items()}
+    record["notes"] = {name: report.notes for name, report in reports.items()}
+    bad = any(not report.ok or (strict and report.problems) for report in reports.values())
+    lines = [line for name, report in reports.items() for line in report_lines(name, report, strict=strict)]
+    show.result(json, record, *lines, code=BAD_INPUT if bad else OK)
 
 
-def print_report(name: str, report: lib.golden.Report, *, strict: bool = False) -> None:
-    """Print what validation found."""
+def report_lines(name: str, report: lib.golden.Report, *, strict: bool = False) -> Iterator[str]:
+    """Yield what validation found."""
     figures = report.figures
     verdict = "passes with warnings" if report.warnings else "passes"
     if not report.ok or (strict and report.problems):
         verdict = "fails" if not report.ok else "fails (--strict: warnings count)"
-    print(f"{name}: {verdict} (profile {report.profile}, {len(report.rules)} rules)")
+    yield f"{name}: {verdict} (profile {report.profile}, {len(report.rules)} rules)"
     if figures:
         negative = f", {figures['negative_queries']} of them negative" if figures["negative_queries"] else ""
-        print(f"  {figures['documents']} documents, {figures['queries']} queries{negative}, {figures['judgments']} judgments")
-        print(
+        yield f"  {figures['documents']} documents, {figures['queries']} queries{negative}, {figures['judgments']} judgments"
+        yield (
             f"  relevant per query {show.number(figures['relevant_per_query'], 2)} (grade ≥ {figures['relevance_threshold']}), "
             f"best P@5 reachable {show.number(figures['p5_reachable'], 2)}"
         )
         mean = f"{show.number(figures['overlap_mean'], 2)} on average" if figures["documents"] else "not known (no documents)"
         named = " (a document's name may be its query here)" if report.profile == "known-item" else ""
         overlap = f"lexical overlap of queries with their answers {mean}"
-        print(f"  {overlap}, {figures['copied_queries']} copied queries{named}")
-        print(f"  {figures['reviewed']}")
+        yield f"  {overlap}, {figures['copied_queries']} copied queries{named}"
+        yield f"  {figures['reviewed']}"
         if figures["judgments"] and set(figures["sources"]) == {"(none)"} and name not in lib.golden.shipped():
-            print(f"  if people made them, say so: {report.how_to_confirm}")
-    for line in (*report.notes, *report.problems):
-        print(f"  {line}")
+            yield f"  if people made them, say so: {report.how_to_confirm}"
+    yield from (f"  {line}" for line in (*report.notes, *report.problems))

@@ -54,21 +54,24 @@ def init_command(
     folder.mkdir(parents=True, exist_ok=True)
     with chdir(folder):  # documents are called by their paths from here, today and in CI
         record, notes = _started(start, overwrite=overwrite)
-    show.end_if_json(json, {"folder": folder, **record})
-    for file in record["written"]:
-        print(f"wrote {os.path.normpath(folder / file)}")
-    for file in record["left"]:
-        if record["completed"] and file == "ringtrue.toml":
-            print(f"completed [connections.search] in {folder / file}")
-        else:
-            print(f"left  {os.path.normpath(folder / file)} as it is (--overwrite replaces it)")
-    if record["paste"]:
-        print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{record['paste']}")
-    show.notes(notes)
     when = " once the endpoint answers" if record["next"][0] == lib.ci.again_command(start) else ""
-    print(f"\nNext{when}" + (f", in {folder}" if folder != Path() else "") + ":")
-    for number, command in enumerate(record["next"], 1):
-        print(f"  {number}. {command}")
+    paste = f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{record['paste']}" if record["paste"] else ""
+    show.result(
+        json,
+        {"folder": folder, **record},
+        *(f"wrote {os.path.normpath(folder / file)}" for file in record["written"]),
+        *(_left(file, folder, completed=record["completed"]) for file in record["left"]),
+        paste,
+        f"\nNext{when}{f', in {folder}' if folder != Path() else ''}:",
+        *(f"  {number}. {command}" for number, command in enumerate(record["next"], 1)),
+        notes=notes,
+    )
+
+
+def _left(file: str, folder: Path, *, completed: bool) -> str:
+    if completed and file == "ringtrue.toml":
+        return f"completed [connections.search] in {folder / file}"
+    return f"left  {os.path.normpath(folder / file)} as it is (--overwrite replaces it)"
 
 
 def _started(start: lib.ci.Start, *, overwrite: bool) -> tuple[dict[str, Any], list[str]]:
@@ -154,15 +157,16 @@ def _asked(start: lib.ci.Start, given: Mapping[str, Any]) -> lib.ci.Start:
     """Return the answers to the questions whose answers are not given; raises InputError if nobody answers."""
 
     def ask(field: str, words: str, default: str | None) -> lib.ci.Start:
-        answer = {field: given.get(field)}
-        while answer[field] is None:
-            answer[field] = str(typer.prompt(words, default=default, err=True)).strip()
+        def fits(answer: str) -> lib.ci.Start:
             try:
-                return replace(start, **answer)  # type: ignore[arg-type]  # one of its fields
-            except InputError as problem:  # a slip of the pen is no reason to begin again
-                typer.echo(str(problem), err=True)
-                answer[field] = None
-        return replace(start, **answer)  # type: ignore[arg-type]
+                return replace(start, **{field: answer.strip()})  # type: ignore[arg-type]  # one of its fields
+            except InputError as problem:  # then the question is asked again
+                raise typer.BadParameter(str(problem)) from problem
+
+        if field in given:
+            return replace(start, **{field: given[field]})
+        made: lib.ci.Start = typer.prompt(words, default=default, err=True, value_proc=fits)
+        return made
 
     kinds = f"What do you search: documents in a folder, or a system ({', '.join(lib.ci.PLACES)})?"
     try:
@@ -200,12 +204,10 @@ def _function_at(start: lib.ci.Start) -> Literal["missing", "here", "installed"]
         return "missing"
     if module.is_file():
         return "installed" if module.is_absolute() else "here"
-    if start.place.startswith(f"{start.module}:"):  # named by its file
-        return "missing"
-    if (module.with_suffix("") / "__init__.py").is_file():  # a package, of which no single file decides
-        return "installed"
-    top = module.parts[0].removesuffix(".py")
-    return "missing" if Path(top).is_dir() or PathFinder.find_spec(top, sys.path) is None else "installed"
+    package = (module.with_suffix("") / "__init__.py").is_file()  # of which no single file decides
+    top, named_by_file = module.parts[0].removesuffix(".py"), start.place.startswith(f"{start.module}:")
+    found = package or (not Path(top).is_dir() and PathFinder.find_spec(top, sys.path) is not None)
+    return "installed" if found and not named_by_file else "missing"
 
 
 def _ingest(start: lib.ci.Start) -> int:

@@ -70,14 +70,15 @@ def tail(
             for row in _following(opened, found, **chosen):
                 print(lib.log.line_of(row) if options.json else "  ".join(_cells_of(row)), flush=True)
             return
-    show.end_if_json(options.json, {"project": options.project, "searches": found})
-    headers = ["time (UTC)", "tool", "session", "query", "first results", "results", "ms"]
-    if found:
-        show.table(headers, map(_cells_of, found), text_columns=5)
-    else:
-        asked = {"--tool": tool, "--session": session, "--traffic": None if traffic == "all" else traffic}
-        filters = " ".join(f"{name} {value}" for name, value in asked.items() if value)
-        show.note(f"no search of project '{options.project}' matches {filters}; --traffic all shows every search")
+    asked = {"--tool": tool, "--session": session, "--traffic": None if traffic == "all" else traffic}
+    filters = " ".join(f"{name} {value}" for name, value in asked.items() if value)
+    missing = f"no search of project '{options.project}' matches {filters}; --traffic all shows every search"
+    show.result(
+        options.json,
+        {"project": options.project, "searches": found},
+        show.Table(("time (UTC)", "tool", "session", "query", "first results", "results", "ms"), map(_cells_of, found), 5),
+        notes=[] if found else [missing],
+    )
 
 
 @app.command()
@@ -110,27 +111,31 @@ def stats(
     processes |= {"ended_unsettled": len(ended), "unsettled": unsettled}
     record = {"project": options.project, "traffic": traffic, "since": start, "until": end, "missing": missing}
     figures = show.pick(found, "first", "last", "total", "tools", "intents")
-    show.end_if_json(options.json, {**record, **figures, "processes": processes})
-    more = "; --since takes a longer time" if found.total.searches < ever else ""
-    print(f"{_span(since, start, end)}: {found.total.searches:,} of {ever:,} searches{more}")
-    table = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
-    headers = ["tool", "searches", "sessions", "errors", "nothing found", "degraded", "p50 ms", "p95 ms", "p99 ms", "proxy"]
-    show.table(headers, table)
-    if found.intents:
-        show.table(["intent", "searches"], [[name, f"{count:,}"] for name, count in found.intents.items()])
+    total, number = found.total, "{:,}".format
+    table = [["all", *_cells(total)], *([name, *_cells(part)] for name, part in found.tools.items())]
+    headers = ("tool", "searches", "sessions", "errors", "nothing found", "degraded", "p50 ms", "p95 ms", "p99 ms", "proxy")
     causes = f"{missing.lost:,} lost with a process, {missing.dropped:,} dropped, {missing.refused:,} refused"
-    print(f"missing from the log: {missing.total:,} ({causes})")
-    for why, number in missing.reasons.items():
-        print(f"  refused, {why}: {number:,}")
-    if now:
-        waits = f"{waiting:,} events wait, {unreported:,} were dropped or refused since"
-        print(f"logging from this machine: {show.counted(len(now), 'process', 'processes')}; {waits}")
-    if ended:
-        lost = f"up to {unsettled:,} events are lost, the next start settles it"
-        show.note(f"{show.counted(len(ended), 'process', 'processes')} ended without closing; {lost}")
-    total = found.total
-    if total.searches and total.with_proxy < total.searches - total.errors:
-        show.note(f"the proxy is known for {total.with_proxy:,} of {total.searches:,} searches: scores in [0, 1] only")
+    logging, stopped = (show.counted(len(some), "process", "processes") for some in (now, ended))
+    notes = {
+        f"{stopped} ended without closing; up to {unsettled:,} events are lost, the next start settles it": ended,
+        f"the proxy is known for {total.with_proxy:,} of {total.searches:,} searches: scores in [0, 1] only": (
+            total.searches and total.with_proxy < total.searches - total.errors
+        ),
+    }
+    longer = "; --since takes a longer time" if total.searches < ever else ""
+    show.result(
+        options.json,
+        {**record, **figures, "processes": processes},
+        f"{_span(since, start, end)}: {total.searches:,} of {ever:,} searches{longer}",
+        show.Table(headers, table),
+        show.Table(("intent", "searches"), [[name, number(count)] for name, count in found.intents.items()]),
+        f"missing from the log: {missing.total:,} ({causes})",
+        *(f"  refused, {why}: {number(count)}" for why, count in missing.reasons.items()),
+        f"logging from this machine: {logging}; {waiting:,} events are waiting, {unreported:,} were dropped or refused since"
+        if now
+        else "",
+        notes=[text for text, holds in notes.items() if holds],
+    )
 
 
 @app.command("import")
@@ -166,12 +171,17 @@ def import_command(
             actions=actions,
             columns=columns_of(columns),
         )
-    show.end_if_json(options.json, {"project": options.project, **show.plain(found)})
     searches = show.counted(found.new_queries, "new search", "new searches")
-    print(f"{searches} of {found.queries:,}, {show.counted(found.new_feedback, 'new event')} of {found.feedback:,}")
-    show.notes(found.notes)
-    for name, count in sorted(found.skipped.items()):
-        show.note(f"{count:,} × '{name}' is neither a search nor feedback and was passed over")
+    skipped = (
+        f"{count:,} × '{name}' is neither a search nor feedback and was skipped"
+        for name, count in sorted(found.skipped.items())
+    )
+    show.result(
+        options.json,
+        {"project": options.project, **show.plain(found)},
+        f"{searches} of {found.queries:,}, {show.counted(found.new_feedback, 'new event')} of {found.feedback:,}",
+        notes=[*found.notes, *skipped],
+    )
 
 
 @app.command()
@@ -196,8 +206,7 @@ def export(
         if what == "queries":
             rows = lib.log.queries_of(opened, project=options.project, tool=tool, traffic=_traffic(traffic), **ends)
         count = lib.log.export_rows(rows, file)
-    show.end_if_json(options.json, {"file": file, "rows": count})
-    print(f"{show.counted(count, 'row')} written to {file}")
+    show.result(options.json, {"file": file, "rows": count}, f"{show.counted(count, 'row')} written to {file}")
 
 
 @app.command()
@@ -245,7 +254,7 @@ def _cells_of(row: lib.store.LoggedQuery) -> list[str]:
     """Return the cells of a search in the table of the last ones."""
     count = "—" if row.result_count is None else str(row.result_count)
     results = ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if row.result_count is None else "nothing found"))[:40]
-    asked = [row.created_at[:19].replace("T", " "), row.tool_name, row.session_id or "—", show.short(row.query)]
+    asked = [show.time_of(row.created_at), row.tool_name, row.session_id or "—", show.short(row.query)]
     return [*asked, results, count, show.number(row.total_latency_ms, 1)]
 
 

@@ -7,6 +7,7 @@ A command can take several of them as one keyword parameter whose type is a data
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -144,10 +145,23 @@ def check_new(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path}: exists already; choose another name, or overwrite it (--overwrite)")
 
 
+def pairs_of(items: Iterable[str], option: str, example: str) -> dict[str, str]:
+    """Return what ``NAME=VALUE`` options say; raises InputError for anything else, and for a name that is given twice.
+
+    >>> pairs_of(["city=Bath", "stars=4"], "--scope", "city=Bath")
+    {'city': 'Bath', 'stars': '4'}
+    """
+    found: dict[str, str] = {}
+    for item in items:
+        name, _, value = (part.strip() for part in item.partition("="))
+        if not name or not value:
+            raise InputError(f"{option} {item!r:.80} cannot be read; write it like {option} {example}")
+        if name in found:
+            raise InputError(f"{option} names '{name}' twice; give one value")
+        found[name] = value
+    return found
+
+
 def columns_of(text: str) -> dict[str, str]:
     """Return what ``--columns`` says: our name of a column and the file's; raises InputError for anything else."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    for ours, _, theirs in pairs:
-        if not ours.strip() or not theirs.strip():
-            raise InputError(f"--columns {text!r:.80} cannot be read; write it like query=question,doc_id=sku")
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    return pairs_of(filter(str.strip, text.split(",")), "--columns", "query=question,doc_id=sku")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import BASELINE, utc_now
 from ringtrue.config import load_config
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import OK, InputError, check_choice
 
 REPORTS = Path("reports")
 SUFFIX = {"md": ".md", "html": ".html", "json": ".json", "junit": ".xml", "sarif": ".sarif", "pr": "-pr.md"}
@@ -44,36 +45,27 @@ def report_command(
     Example: ringtrue report runs/today --against runs/before --format html
     Example: ringtrue report runs/today --baseline releases/2.0.json --format md --format junit --out reports/
     """
-    wanted = _formats(formats, json=json)
+    for name in formats or ():
+        check_choice(name, SUFFIX, f"--format {name!r} is not known")
+    wanted = list(dict.fromkeys(formats or (["json"] if json else ["md"])))
     if no_baseline and baseline is not None:
         raise InputError(f"--baseline {baseline} and --no-baseline contradict each other; leave one out")
     evaluation = lib.run.open_run(run)
     baseline = baseline or (None if no_baseline else _usual(evaluation))
     made = _report(evaluation, against, baseline, title, alone=no_baseline)
     writers = _writers(key, baseline)
+    code, word = (made.verdict.exit_code, made.verdict.word) if made.verdict else (OK, None)
+    gated = [f"the verdict is {word}; `ringtrue gate` would end with exit code {code}, a report with 0"] * bool(code)
     if _to_stdout(wanted, out):
         print(writers[wanted[0]](made), end="")
-        _say(made)
+        show.notes(gated)
         return
     files = dict(zip(wanted, _paths(wanted, out, made.made_at), strict=True))
     for name, path in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(writers[name](made), encoding="utf-8")
-
-    word = made.verdict.word if made.verdict else None
-    show.end_if_json(
-        json, {"files": files, "verdict": word, "headline": lib.report.headline(made), "recommendations": made.recommendations}
-    )
-    for name, path in files.items():
-        print(f"{name}: {path}")
-    _say(made)
-
-
-def _formats(given: list[str] | None, *, json: bool) -> list[str]:
-    for name in given or ():
-        if name not in SUFFIX:
-            raise InputError(f"--format {name!r} is not known; write {nearest(name, SUFFIX)}")
-    return list(dict.fromkeys(given or (["json"] if json else ["md"])))
+    record = {"files": files, "verdict": word, "headline": lib.report.headline(made), "recommendations": made.recommendations}
+    show.result(json, record, *(f"{name}: {path}" for name, path in files.items()), notes=gated)
 
 
 def _usual(evaluation: lib.run.Evaluation) -> Path | None:
@@ -142,172 +134,136 @@ def _paths(wanted: list[str], out: Path | None, made_at: str) -> list[Path]:
     return [out]
 
 
-def _say(report: lib.report.Report) -> None:
-    """Say where the verdict can stop a build, so that nobody takes this command's 0 for a pass."""
-    if report.verdict is not None and report.verdict.exit_code:
-        code = report.verdict.exit_code
-        show.note(f"the verdict is {report.verdict.word}; `ringtrue gate` would end with exit code {code}, a report with 0")
-
-
-BAR = 24
-"""Characters of the longest bar."""
 FAILURES = 10
 """Questions without an answer that are listed."""
+QUERIES = 3
+"""Queries that are named behind each failure, unless all are asked for; reports name more."""
+Parts = Iterator[str | show.Table]
 
 
 def print_evaluation(told: lib.report.Report, *, verbose: bool = False, advice: bool = True) -> None:
-    """Print an evaluation with what its report says; ``verbose`` adds how the numbers were made, ``advice`` what to do next."""
-    evaluation = told.evaluation
-    _first(lib.report.headline(told), told)
-    for reason in lib.report.reasons(told):
-        print(f"  - {lib.report.one_line(reason)}")
-    if lib.report.against(told):
-        print(f"{lib.report.one_line(lib.report.against(told))}.")
-    print()
-    _measures(told)
-    _slices(told)
-    _components(told)
-    _blame(evaluation)
-    _latency(told)
-    _failures(evaluation)
-    if advice:
-        _advice(told)
-        _judging(told)
-    show.notes(map(lib.report.one_line, lib.report.notes(told) if verbose else lib.report.warnings(told)))
+    """Print an evaluation with what its report says.
+
+    ``verbose`` adds informational checks, all failed queries and how the numbers were made; ``advice`` adds what to do next.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    colour = {"pass": "green", "fail": "red", "undecided": "yellow", None: ""}[lib.report.outcome(told)]
+    sentence = f"{lib.report.one_line(lib.report.headline(told))}."
+    Console().print(Text(sentence, style=f"bold {colour}".strip()), soft_wrap=True)
+    sections = (setting(told), unmet(told, verbose=verbose), _measures(told), _slices(told), _components(told), _rest(told))
+    notes = map(lib.report.one_line, lib.report.notes(told) if verbose else lib.report.warnings(told))
+    show.page(*chain(*sections, _advice(told) if advice else ()), notes=notes)
 
 
-def _first(sentence: str, report: lib.report.Report) -> None:
-    golden = report.evaluation.setup.golden
-    label = f", {golden.reviewed}" if golden.unreviewed else ""
-    text = f"{lib.report.one_line(sentence)}."
-    if show.on_terminal():
-        from rich.console import Console
-        from rich.text import Text
-
-        colour = {"pass": "green", "fail": "red", "undecided": "yellow", None: ""}[lib.report.outcome(report)]
-        Console().print(Text(text, style=f"bold {colour}".strip()))
-    else:
-        print(text)
-    part = "" if golden.split == "all" else f", {golden.split.replace('_', '-')} part"
+def setting(report: lib.report.Report) -> Parts:
+    """Yield what was measured, and how it compares."""
+    setup = report.evaluation.setup
+    label = f", {setup.golden.reviewed}" if setup.golden.unreviewed else ""
+    part = "" if setup.golden.split == "all" else f", {setup.golden.split.replace('_', '-')} part"
     name, search = lib.report.one_line(report.evaluation.name), lib.report.one_line(report.evaluation.search)
-    what = search if name == search else f"{name}: {search}"
-    print(f"{what} on {golden.version}{part}{label}; k = {report.evaluation.setup.k}")
+    mode = f"; mode {report.verdict.mode}" if report.verdict else ""
+    yield f"{search if name == search else f'{name}: {search}'} on {setup.golden.version}{part}{label}; k = {setup.k}{mode}"
+    if lib.report.against(report):
+        yield f"{lib.report.one_line(lib.report.against(report))}."
 
 
-def _measures(report: lib.report.Report) -> None:
-    evaluation = report.evaluation
+def unmet(report: lib.report.Report, *, verbose: bool = False) -> Parts:
+    """Yield what did not pass, each with the queries behind it, the guiltiest first."""
+    texts = {query.query_id: query.text for query in report.evaluation.queries}
+    titles = {"fail": "failed", "undecided": "could not be decided", "degraded": "worse, but allowed", "advisory": "advisory"}
+    checks = [check for check in report.verdict.checks if verbose or _matters(check)] if report.verdict else []
+    for status, title in titles.items():
+        found = [check for check in checks if check.status == status]
+        if found:
+            yield f"\n{title}:"
+        for check in found:
+            yield f"  {lib.report.one_line(check.message)}"
+            blamed = check.queries if status in ("fail", "undecided") else ()
+            shown = blamed if verbose else blamed[:QUERIES]
+            yield from (f"    {query}  {lib.report.beside_id(query, texts.get(query, ''))}".rstrip() for query in shown)
+            yield "    …" if len(blamed) > len(shown) else ""
+    hidden = len(report.verdict.checks) - len(checks) if report.verdict else 0
+    if hidden:
+        yield f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {'it' if hidden == 1 else 'them'}"
+
+
+def _matters(check: lib.verdict.Check) -> bool:
+    """Return True for a check that decides, and for an advisory one that is over its limit."""
+    slow = check.rule in ("latency", "latency increase") and check.threshold is not None and check.current > check.threshold
+    return check.status != "advisory" or slow
+
+
+def _measures(report: lib.report.Report) -> Parts:
+    """Yield the means with their spread; beside a baseline, the difference with the interval that the comparison goes by."""
+    scores = report.evaluation.scores
     found = [line for line in lib.report.measure_lines(report) if line.measure not in lib.report.PERCENTILES]
     judged = any(line.status for line in found)
     compared = any(line.baseline is not None for line in found)
-    headers = ["measure", "mean", "95 % interval", "median", "sd", "queries"]
-    headers += ["baseline", "change"] if compared else []
-    headers += ["floor", "status"] if judged else []
-    body = []
+    rows: list[list[object]] = []
     for line in found:
-        cells = [line.measure, line.current, lib.report.span(line.interval)]
-        if line.measure in evaluation.metrics:
-            one = evaluation.scores.summary(line.measure)
-            cells += [one.median, one.std, one.count]
+        if compared:
+            cells = [line.measure, line.baseline, line.current, show.signed(line.diff), lib.report.percent(line.change)]
+            cells.append(show.interval(*line.diff_interval) if line.diff_interval else None)
         else:
-            cells += ["—", "—", "—"]
-        cells += [line.baseline, lib.report.percent(line.change)] if compared else []
-        cells += [line.threshold, lib.report.STATUS.get(line.status or "", "—")] if judged else []
-        body.append(cells)
-    show.table(headers, body)
+            known = line.measure in report.evaluation.metrics
+            spread = show.pick(scores.summary(line.measure), "median", "std", "count").values() if known else [None] * 3
+            cells = [line.measure, line.current, lib.report.span(line.interval), *spread]
+        rows.append([*cells, *[line.threshold, lib.report.STATUS.get(line.status or "", "—")] * judged])
+    without = ("measure", "mean", "95 % interval", "median", "sd", "queries")
+    beside = ("measure", "baseline", "current", "Δ", "change", "interval of Δ")
+    yield show.Table([*(beside if compared else without), *["floor", "status"] * judged], rows)
 
 
-def _slices(report: lib.report.Report) -> None:
-    """The first field only: a terminal is narrow, and the reports have all."""
-    fields = lib.report.slice_fields(report.evaluation)
-    if not fields:
-        return
-    scores, names = report.evaluation.scores, lib.report.shown_measures(report)
-    by_name = {name: scores.by(fields[0], name) for name in names}
-    print()
-    rows = []
-    for value in by_name[names[0]]:
-        found = [means[value] for means in by_name.values()]
-        counts = max(one.count for one in found)
-        rows.append([lib.report.one_line(value), counts, *(show.number(one.mean) for one in found)])
-    show.table([fields[0], "queries", *names], rows)
+def _slices(report: lib.report.Report) -> Parts:
+    """Yield the first field only: a terminal is narrow, and the reports have all."""
+    for field in lib.report.slice_fields(report.evaluation)[:1]:
+        names = lib.report.shown_measures(report)
+        means = [report.evaluation.scores.by(field, name) for name in names]
+        rows = [[value, max(one[value].count for one in means), *(one[value].mean for one in means)] for value in means[0]]
+        yield show.Table([field, "queries", *names], rows)
 
 
-def _components(report: lib.report.Report) -> None:
-    parts = lib.report.component_lines(report)
-    if not parts:
-        return
-    names = lib.report.shown_measures(report, most=2)
-    body = []
+def _components(report: lib.report.Report) -> Parts:
+    names, parts = lib.report.shown_measures(report, most=2), lib.report.component_lines(report)
+    rows: list[list[object]] = []
     for part in parts:
         given = part.contribution
         shares = [lib.report.portion(share) for share in (given.rate, given.unique_rate)] if given else ["", ""]
-        values = [show.number(part.values.get(name)) for name in names]
-        body.append([lib.report.one_line(part.label), *values, *shares, lib.report.without_it(part)])
-    print()
-    show.table(["component", *names, "share of hits", "only from it", "without it"], body)
+        rows.append([part.label, *(part.values.get(name) for name in names), *shares, lib.report.without_it(part)])
+    yield show.Table(["component", *names, "share of hits", "only from it", "without it"], rows)
     if any(part.without for part in parts):
-        print(f"without it: how {names[0]} changes without the part, below 0 if the search loses; 95 % interval")
+        yield f"without it: how {names[0]} changes without the part, below 0 if the search loses; 95 % interval"
 
 
-def _blame(evaluation: lib.run.Evaluation) -> None:
-    lost = lib.report.blame_lines(evaluation)
-    if not lost:
-        return
-    total, depths = lib.report.relevant_documents(evaluation), lib.report.lost_at(evaluation)
-    gone = sum(line.count for line in lost)
-    print(f"\n{gone:,} of {counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
-    bars = [
-        ("relevant", total, 1.0),
-        *((line.stage, line.count, line.share) for line in lost),
-        ("found", total - gone, 1 - gone / total),
-    ]
-    names, digits = max(len(name) for name, _, _ in bars), len(f"{total:,}")
-    left = total
-    for name, count, share in bars:
-        lost_here = name not in ("relevant", "found")
-        left -= count if lost_here else 0
-        # A waterfall: what a stage lost hangs where the documents that are left end.
-        offset = round(BAR * left / total) if lost_here else 0
-        bar = ("░" if lost_here else "█") * (max(1, round(BAR * count / total)) if count else 0)
-        print(f"{name:<{names}}  {count:>{digits},}  {lib.report.portion(share):>5}  {' ' * offset}{bar}".rstrip())
-
-
-def _latency(report: lib.report.Report) -> None:
-    found = report.evaluation.latency
-    if not found.count:
-        return
+def _rest(report: lib.report.Report) -> Parts:
+    """Yield which stage lost relevant documents, the latency, and the queries without an answer."""
+    evaluation, lost = report.evaluation, lib.report.blame_lines(report.evaluation)
+    if lost:
+        total, k = counted(lib.report.relevant_documents(evaluation), "relevant document"), lib.report.lost_at(evaluation)
+        yield f"\n{sum(one.count for one in lost):,} of {total} are missing at k = {k}; lost where:"
+        yield show.Table(
+            ["stage", "documents", "share"], [[one.stage, one.count, lib.report.portion(one.share)] for one in lost]
+        )
     parts = []
-    for line in lib.report.measure_lines(report):
+    for line in lib.report.measure_lines(report) if evaluation.latency.count else ():
         if line.measure in lib.report.PERCENTILES:
-            more = [f"was {lib.report.milliseconds(line.baseline)}"] if line.baseline is not None else []
+            more = [f"was {lib.report.milliseconds(line.baseline)}"] * (line.baseline is not None)
             more += [lib.report.STATUS[line.status]] if line.status else []
             parts.append(f"{line.measure} {lib.report.milliseconds(line.current)}" + (f" ({', '.join(more)})" if more else ""))
-    print(f"\nlatency: {', '.join(parts)} over {counted(found.count, 'answer')}")
+    yield f"\nlatency: {', '.join(parts)} over {counted(evaluation.latency.count, 'answer')}" if parts else ""
+    failed = [[query_id, lib.report.one_line(error)] for query_id, error in evaluation.failures.items()]
+    yield f"\n{counted(len(failed), 'query')} got no answer:" if failed else ""
+    yield show.Table(["query", "problem"], failed, 2, most=FAILURES)
 
 
-def _failures(evaluation: lib.run.Evaluation) -> None:
-    failed = evaluation.failures
-    if not failed:
-        return
-    print(f"\n{counted(len(failed), 'query')} got no answer:")
-    for query_id, error in list(failed.items())[:FAILURES]:
-        print(f"  {query_id}: {lib.report.one_line(error)}")
-    show.more(len(failed) - FAILURES, indent="  ")
-
-
-def _advice(report: lib.report.Report) -> None:
-    if report.recommendations:
-        print("\nRecommendations:")
-    for index, one in enumerate(report.recommendations, 1):
-        print(f"  {index}. {lib.report.one_line(one.advice)}")
-
-
-def _judging(report: lib.report.Report) -> None:
-    """Say how to judge what was only measured."""
+def _advice(report: lib.report.Report) -> Parts:
+    yield "\nRecommendations:" if report.recommendations else ""
+    yield from (f"  {index}. {lib.report.one_line(one.advice)}" for index, one in enumerate(report.recommendations, 1))
     folder = report.evaluation.run_dir
-    if report.verdict is not None or report.comparison is not None or folder is None:
-        return
-    if BASELINE.is_file():
-        print(f"\nTo judge it by {BASELINE}: ringtrue gate --run {folder}")
-    else:
-        print(f"\nTo hold later runs to it: ringtrue baseline update --run {folder}, then ringtrue gate")
+    if folder is not None and report.verdict is None and report.comparison is None:
+        if BASELINE.is_file():
+            yield f"\nTo judge it by {BASELINE}: ringtrue gate --run {folder}"
+        else:
+            yield f"\nTo compare later runs with it: ringtrue baseline update --run {folder}, then ringtrue gate"

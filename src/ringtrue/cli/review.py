@@ -10,11 +10,10 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite, StoreOptions, check_new, command_group, utc_now
 from ringtrue.cli.search import documents_in
-from ringtrue.cli.show import harmless
+from ringtrue.cli.show import counted
 from ringtrue.errors import InputError, check_choice
 
 app = command_group("Have people judge query-document pairs, independently.")
@@ -60,10 +59,14 @@ def add(
     with opened_queue(options, create=True) as (_, queue):
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text or item.title}
-    show.end_if_json(options.json, {"unjudged": len(found), "queued": len(items), "new": new})
-    print(f"{counted(len(found), 'unjudged document')} in the top {k}; {len(items)} in the queue, {new} of them new")
-    if silent := sum(item.item_key not in readable for item in items):
-        show.note(f"{counted(silent, 'pair has', 'pairs have')} no text for reviewers; add it: ringtrue review texts DOCUMENTS")
+    silent = sum(item.item_key not in readable for item in items)
+    lacking = f"{counted(silent, 'pair has', 'pairs have')} no text for reviewers; add it: ringtrue review texts DOCUMENTS"
+    show.result(
+        options.json,
+        {"unjudged": len(found), "queued": len(items), "new": new},
+        f"{counted(len(found), 'unjudged document')} in the top {k}; {len(items)} in the queue, {new} of them new",
+        notes=[lacking] * bool(silent),
+    )
 
 
 @app.command()
@@ -79,8 +82,9 @@ def texts(
     passages = _passages(source)
     with opened_queue(options) as (_, queue):
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
-    show.end_if_json(options.json, {"given": given, "without": left})
-    print(f"text added to {counted(given, 'pair')}; {left} still have none")
+    show.result(
+        options.json, {"given": given, "without": left}, f"text added to {counted(given, 'pair')}; {left} still have none"
+    )
 
 
 def _passages(source: str) -> dict[str, tuple[str, str]]:
@@ -112,17 +116,18 @@ def list_items(
         items = [item for some in found for item in some][:limit]
         counts = queue.counts()
         backlog = opened.backlog(project=options.project)
-    rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
-    show.end_if_json(options.json, {"backlog": backlog, "items": rows})
-    if not items:
-        show.note("the queue holds no such pair")
-    table = [
-        [item.item_key, item.state, _short(item.query), item.doc_id, f"{counts.get(item.item_key, 0)}/{item.wanted}",
+    rows = [
+        [item.item_key, item.state, show.short(item.query), item.doc_id, f"{counts.get(item.item_key, 0)}/{item.wanted}",
          show.number(item.priority, 3)]
         for item in items
     ]  # fmt: skip
-    show.table(["key", "state", "query", "document", "judged", "priority"], table, text_columns=4)
-    _print_backlog(backlog)
+    show.result(
+        options.json,
+        {"backlog": backlog, "items": [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]},
+        show.Table(("key", "state", "query", "document", "judged", "priority"), rows, 4),
+        _backlog(backlog),
+        notes=[] if items else ["the queue holds no such pair"],
+    )
 
 
 @app.command("next")
@@ -152,13 +157,11 @@ def next_pair(
         item = queue.next(reviewer, now=utc_now(), minutes=minutes, seed=seed)
         backlog = opened.backlog(project=options.project)
     pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
-    show.end_if_json(options.json, {"pair": pair, "guidelines": text, "backlog": backlog})
-    if item is None:
-        print(f"nothing is left for '{reviewer}' to judge")
-        return
-    print(f"{text}\n")
-    _print_pair(item, whole=whole)
-    print(f"\njudge it: ringtrue review judge {item.item_key} GRADE --reviewer {reviewer}")
+    said = [f"nothing is left for '{reviewer}' to judge"]
+    if item is not None:
+        judging = f"\njudge it: ringtrue review judge {item.item_key} GRADE --reviewer {reviewer}"
+        said = [f"{text}\n", _shown(item, whole=whole), judging]
+    show.result(options.json, {"pair": pair, "guidelines": text, "backlog": backlog}, *said)
 
 
 def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: float, seed: int, whole: bool) -> None:
@@ -166,8 +169,7 @@ def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: flo
     passing: set[str] = set()
     done = 0
     while (item := queue.next(reviewer, now=utc_now(), minutes=minutes, seed=seed, passing=passing)) is not None:
-        print()
-        _print_pair(item, whole=whole)
+        show.page("\n" + _shown(item, whole=whole))
         while (key := typer.getchar().lower()) not in {*"0123sxuq", "\x03", "\x04"}:
             print(f"  {KEYS}")
         if key in "0123":
@@ -186,7 +188,9 @@ def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: flo
             back = queue.undo(reviewer)
             done -= back is not None
             passing.discard(back.item_key if back else "")
-            print(f"  → taken back: {_short(back.query)} / {back.doc_id}" if back else "  → there is nothing to take back")
+            show.page(
+                f"  → taken back: {show.short(back.query)} / {back.doc_id}" if back else "  → there is nothing to take back"
+            )
         else:
             queue.release(item.item_key, reviewer)
             break
@@ -216,9 +220,8 @@ def judge(
         else:
             item = queue.judge(key, given, reviewer=reviewer, now=utc_now(), note=note)
         backlog = opened.backlog(project=options.project)
-    show.end_if_json(options.json, {**_facts(item), "grade": given, "backlog": backlog})
-    print(f"{item.item_key}: {grade}, {item.state}")
-    _print_backlog(backlog)
+    record = {**_facts(item), "grade": given, "backlog": backlog}
+    show.result(options.json, record, f"{item.item_key}: {grade}, {item.state}", _backlog(backlog))
 
 
 @app.command()
@@ -229,8 +232,8 @@ def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
     """
     with opened_queue(options) as (_, queue):
         item = queue.undo(reviewer)
-    show.end_if_json(options.json, {"pair": None if item is None else _facts(item)})
-    print("there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again")
+    said = "there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again"
+    show.result(options.json, {"pair": None if item is None else _facts(item)}, said)
 
 
 @app.command()
@@ -243,33 +246,29 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
     """
     with opened_queue(options) as (_, queue):
         standing = queue.standing(adjudicator=adjudicator)
-    show.end_if_json(options.json, standing)
-    _print_backlog(standing.backlog)
     rows = [[one.name, one.ratings, *(str(one.grades.get(grade, 0)) for grade in "0123")] for one in standing.raters]
-    if rows:
-        show.table(["reviewer", "judged", "0", "1", "2", "3"], rows)
     found = standing.agreement
-    if found is None:
-        show.note("agreement needs pairs that two people have judged")
-        return
-    print_agreement(found)
-    if standing.disputes:
-        print()
-        print_disputes(standing.disputes, most=20)
+    show.result(
+        options.json,
+        standing,
+        _backlog(standing.backlog),
+        show.Table(("reviewer", "judged", "0", "1", "2", "3"), rows),
+        agreement_line(found) if found else "",
+        *disputes(standing.disputes if found else (), most=20),
+        notes=[] if found or not rows else ["agreement needs pairs that two people have judged"],
+    )
 
 
-def print_agreement(found: lib.stats.Agreement) -> None:
-    """Print how far raters agree."""
-    over = f"{found.raters} reviewers over {counted(found.items, 'pair')}"
-    print(f"{found.name} of {over}: {show.number(found.coefficient, 3)}")
+def agreement_line(found: lib.stats.Agreement) -> str:
+    """Return how far raters agree."""
+    return f"{found.name} of {found.raters} reviewers over {counted(found.items, 'pair')}: {show.number(found.coefficient, 3)}"
 
 
-def print_disputes(found: Sequence[lib.answers.Dispute], *, most: int | None) -> None:
-    """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
-    print(f"{counted(len(found), 'pair is', 'pairs are')} judged differently, the widest gaps first:")
-    rows = [[one.key, _short(one.query or one.query_id), harmless(one.doc_id), _said(one)] for one in found[:most]]
-    show.table(["key", "question", "document", "grades"], rows, text_columns=4)
-    show.more(len(found) - len(rows))
+def disputes(found: Sequence[lib.answers.Dispute], *, most: int | None) -> tuple[str, show.Table]:
+    """Return the pairs on which raters differ, the first ``most`` of them, with the key that ``review judge`` takes."""
+    rows = [[one.key, show.short(one.query or one.query_id), one.doc_id, _said(one)] for one in found]
+    line = f"\n{counted(len(found), 'pair is', 'pairs are')} judged differently, the widest gaps first:" if found else ""
+    return line, show.Table(("key", "question", "document", "grades"), rows, 4, most=most)
 
 
 @app.command()
@@ -294,8 +293,8 @@ def export(
         waiting = queue.waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     lib.formats.write_rows(COLUMNS, rows, out, "csv")
-    show.end_if_json(options.json, {"written": out, "pairs": len(rows)})
-    print(f"{counted(len(rows), 'pair')} for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
+    said = f"{counted(len(rows), 'pair')} for '{reviewer}' written to {out}; read the grades back with ringtrue review import"
+    show.result(options.json, {"written": out, "pairs": len(rows)}, said)
 
 
 @app.command("import")
@@ -331,10 +330,9 @@ def import_grades(
         for key, value, note in grades:
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
         backlog = opened.backlog(project=options.project)
-    show.end_if_json(options.json, {"judged": len(grades), "empty": empty, "backlog": backlog})
-    without = f", {counted(empty, 'row')} without a grade passed over" if empty else ""
-    print(f"{counted(len(grades), 'grade')} of '{reviewer}' read{without}")
-    _print_backlog(backlog)
+    without = f", {counted(empty, 'row')} without a grade skipped" if empty else ""
+    record = {"judged": len(grades), "empty": empty, "backlog": backlog}
+    show.result(options.json, record, f"{counted(len(grades), 'grade')} of '{reviewer}' read{without}", _backlog(backlog))
 
 
 @app.command()
@@ -370,13 +368,12 @@ def publish(
         backlog = opened.backlog(project=options.project)
     record = {"written": out, "version": version, "published": published, **show.pick(made, "judgments", "kept")}
     record |= {"agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog}
-    show.end_if_json(options.json, record)
-    print(f"{version} written to {out}: {counted(made.judgments, 'judgment')} of {counted(published, 'pair')}")
-    show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
+    notes = [f"{made.gate.says}; forced: {forced}" if forced else made.gate.says]
     if made.kept:
-        show.note(f"{counted(len(made.kept), 'pair was', 'pairs were')} judged by a person before; that judgment stays")
-    show.notes(f"the file cannot hold: {loss}" for loss in lost)
-    _print_backlog(backlog)
+        notes.append(f"{counted(len(made.kept), 'pair was', 'pairs were')} judged by a person before; that judgment stays")
+    said = f"{version} written to {out}: {counted(made.judgments, 'judgment')} of {counted(published, 'pair')}"
+    notes += [f"the file cannot hold: {loss}" for loss in lost]
+    show.result(options.json, record, said, _backlog(backlog), notes=notes)
 
 
 def _facts(item: lib.store.ReviewItem) -> dict[str, Any]:
@@ -385,23 +382,17 @@ def _facts(item: lib.store.ReviewItem) -> dict[str, Any]:
     return {"key": item.item_key, **show.pick(item, *names)}
 
 
-def _print_pair(item: lib.store.ReviewItem, *, whole: bool) -> None:
+def _shown(item: lib.store.ReviewItem, *, whole: bool) -> str:
     text = item.text if whole or len(item.text) <= SHOWN else item.text[:SHOWN].rstrip() + " … (--whole shows all)"
-    print(f"pair      {item.item_key}")
-    print(f"question  {harmless(item.query)}")
-    print(f"document  {harmless(item.doc_id)}" + (f"  {harmless(item.title)}" if item.title else ""))
-    print(textwrap.indent(harmless(text).strip() or "(no text)", "  "))
+    lines = [f"pair      {item.item_key}", f"question  {item.query}", f"document  {item.doc_id}  {item.title}".rstrip()]
+    return "\n".join([*lines, textwrap.indent(text.strip() or "(no text)", "  ")])
 
 
-def _print_backlog(backlog: Any) -> None:
+def _backlog(backlog: Any) -> str:
     states = ("pending_review", "approved", "rejected", "published")
     oldest = f", the oldest pending since {backlog['oldest_pending_at']}" if backlog["oldest_pending_at"] else ""
     counts = ", ".join(f"{backlog[state]} {state.split('_')[0]}" for state in states)
-    print(f"{counted(backlog['total'], 'pair')}: {counts}{oldest}")
-
-
-def _short(text: str, length: int = 50) -> str:
-    return harmless(text if len(text) <= length else text[: length - 1] + "…")
+    return f"{counted(backlog['total'], 'pair')}: {counts}{oldest}"
 
 
 def _said(one: lib.answers.Dispute) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,24 +65,18 @@ def score_command(
     lib.measures.check_documents(answers, judgments, scores)
     origin = _origin(judgments)
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst)
-    many_unjudged = scores.judged_share < 0.5 and len(answers.docs) <= _FEW
-    about_ids = _about_ids(answers, judgments) if many_unjudged else []
-    notes = [*scores.counted.notes(), *about_ids]
+    notes = [*scores.counted.notes(), *(_about_ids(answers, judgments) if scores.judged_share < 0.5 else ())]
     record["notes"] = notes
     count_look(judgments, qrels, who="ringtrue score", what=run)
     show.end_if_json(json, record if origin is None else record | {"golden": origin})
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
-    for field in by or []:
-        _print_slices(scores, field)
-    if worst:
-        print()
-        lowest = scores.worst(scores.measures[0], count=worst)
-        show.table(["worst queries", scores.measures[0]], [[query_id, value] for query_id, value in lowest])
-    if origin is not None:
-        show.note(f"golden set {origin['version']}, {origin['reviewed']}")
-    show.notes([f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *notes])
+    told = [f"golden set {origin['version']}, {origin['reviewed']}"] if origin is not None else []
+    told += [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *notes]
     if scores.judged_share < 1:
-        show.note(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
+        told.append(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
+    first = scores.measures[0]
+    lowest = show.Table(("worst queries", first), scores.worst(first, count=worst) if worst else ())
+    show.page(*(_slices(scores, field) for field in by or []), lowest, notes=told)
 
 
 _FEW = 20_000
@@ -92,29 +85,14 @@ _FEW = 20_000
 
 def _about_ids(answers: lib.records.Run, judgments: lib.records.Qrels | lib.records.GoldenSet) -> list[str]:
     """Return what ``ringtrue eval`` says about returned ids that are nearly those of judged documents."""
+    if len(answers.docs) > _FEW:
+        return []
     golden = judgments
     if not isinstance(golden, lib.records.GoldenSet):
-        known = set(golden.doc_ids)
-        strangers = (doc_id for found in answers.rankings().values() for doc_id in found if doc_id not in known)
-        if not _any_near(strangers, known):  # all else takes packages that a small score has no time to import
-            return []
         rows = tuple(lib.records.Judgment(*row) for row in golden)
         golden = lib.records.GoldenSet("the judgments", "1.0.0", (), rows)
     rankings = [lib.records.Ranking(query, tuple(map(lib.records.Hit, found))) for query, found in answers.rankings().items()]
     return [*lib.run.misspelt(golden, rankings), *lib.run.foreign_ids(golden, rankings)]
-
-
-def _any_near(strangers: Iterable[str], known: Iterable[str]) -> bool:
-    """Return whether an id is a known one but for case and blanks, or but for what stands before or after a sign."""
-
-    def plain(doc_id: str) -> str:
-        return "".join(doc_id.casefold().split())
-
-    def parts(text: str) -> list[str]:
-        return [text, *(part for sign in re.finditer(r"[\W_]", text) for part in (text[: sign.start()], text[sign.end() :]))]
-
-    there = set(map(plain, known))
-    return any(part in there for stranger in strangers for part in parts(plain(stranger)))
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -202,14 +180,13 @@ def _record(scores: lib.measures.Scores, *, per_query: bool, bounds: bool, by: l
     return record
 
 
-def _print_slices(scores: lib.measures.Scores, field: str) -> None:
+def _slices(scores: lib.measures.Scores, field: str) -> show.Table:
     rows = [
         [value, measure, part.count, part.mean, part.median, part.std]
         for measure in scores.measures
         for value, part in scores.by(field, measure).items()
     ]
-    print()
-    show.table([field, "measure", "queries", "mean", "median", "sd"], rows, text_columns=2)
+    return show.Table((field, "measure", "queries", "mean", "median", "sd"), rows, 2)
 
 
 def _print(scores: lib.measures.Scores, *, per_query: bool, bounds: bool, summary: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import Json, pairs_of
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.traffic import marked
 
@@ -24,16 +23,17 @@ if TYPE_CHECKING:
     from ringtrue.retrieve.sources import Skipped, Source
 
 DEFAULT_FOLDER = Path(".ringtrue/documents")
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="Files or folders (JSON, JSONL, CSV, TSV, Markdown, text, HTML, PDF, .gz), a BEIR folder, or a golden set.",
+    ),
+]
 
 
 def ingest_command(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="Files or folders (JSON, JSONL, CSV, TSV, Markdown, text, HTML, PDF, .gz), a BEIR folder, or a golden set.",
-        ),
-    ],
+    paths: Paths,
     into: Annotated[Path, typer.Option(help="Folder for documents and indexes.")] = DEFAULT_FOLDER,
     retriever: Annotated[str, typer.Option("--retriever", "-r", help="Build indexes for this retriever; '': none.")] = "hybrid",
     chunk: Annotated[
@@ -75,24 +75,22 @@ def ingest_command(
             with progress_bar(index.folder.name.split("-")[0], index.pending()) as step:
                 index.ready(progress=step)
     coverage = next((index.coverage() for index in indexes if hasattr(index, "coverage")), None)
-    record = {"folder": into, "documents": len(collection), **vars(done), "blank": len(blank), "coverage": coverage}
     made = {index.folder.name: len(index.ids) for index in indexes}
-    show.end_if_json(json, record | {"indexes": made, "skipped": list(map(str, skipped))})
+    record = {"folder": into, "documents": len(collection), **vars(done), "blank": len(blank), "coverage": coverage}
     counts = ", ".join(f"{count} {what}" for what, count in vars(done).items())
-    print(f"{into}: {show.counted(len(collection), 'document')} ({counts})")
-    if coverage is not None:
-        print(f"vectors for {coverage[0]} of {coverage[1]} passages")
-    if blank:
-        several = show.counted(len(blank), "document has", "documents have")
-        show.note(f"{several} neither title nor text and cannot be found by words, such as '{blank[0]}'")
-    note_skipped(skipped, "; --json lists them all")
-
-
-def note_skipped(skipped: Sequence[Skipped], more: str = "") -> None:
-    """Say which files were not read, the first ten by name."""
-    show.notes(f"skipped {item}" for item in skipped[:10])
-    if len(skipped) > 10:
-        show.note(f"skipped {len(skipped) - 10} more{more}")
+    notes = (
+        [f"{len(blank)} documents have no title and no text and cannot be found by words, such as '{blank[0]}'"]
+        if blank
+        else []
+    )
+    notes += [f"skipped {item}" for item in skipped[:10]] + [f"skipped {len(skipped) - 10} more"] * (len(skipped) > 10)
+    show.result(
+        json,
+        record | {"indexes": made, "skipped": list(map(str, skipped))},
+        f"{into}: {show.counted(len(collection), 'document')} ({counts})",
+        f"vectors for {coverage[0]} of {coverage[1]} passages" if coverage is not None else "",
+        notes=notes,
+    )
 
 
 def documents_in(path: str) -> Iterator[lib.records.Document]:
@@ -162,17 +160,9 @@ def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[lib.records.Docume
 @contextmanager
 def progress_bar(what: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Callable[[int], None] | None]:
     """Show a bar on a terminal; nothing in a pipe."""
-    if not sys.stderr.isatty() or not total:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    done = DownloadColumn() if in_bytes else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeRemainingColumn(elapsed_when_finished=True))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda count: bar.update(task, advance=count)
+    with show.bar(quiet=not total, in_bytes=in_bytes) as bar:
+        task = bar.add_task(what, total=total) if bar else None
+        yield None if bar is None or task is None else lambda count: bar.update(task, advance=count)
 
 
 def search_command(
@@ -195,7 +185,7 @@ def search_command(
     Example: ringtrue search "refund policy" --retriever "connect('shop')" -k 5
     Example: ringtrue search --queries scifact/ --in scifact-index --run hybrid.run -k 100
     """
-    wanted = _scope(scope or [])
+    wanted = pairs_of(scope or (), "--scope", "city=Bath")
     if (text is None) == (queries is None):
         raise InputError("give either a question or --queries; see `ringtrue search --help`")
     if (queries is None) != (run is None):
@@ -210,18 +200,18 @@ def search_command(
     assert text is not None
     hits = found.search(text, k=k, scope=wanted or None)
     record = {"query": text, "retriever": str(lib.retrieve.canonical(retriever)), "k": k}
-    show.end_if_json(json, record | {"hits": [_as_dict(hit) for hit in hits]})
-    if not hits:
-        show.note("nothing was found")
-        return
     known = {doc_id: " ".join(filter(None, passage)) for doc_id, passage in lib.run.answered_passages(found).items()}
     known |= collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
     rows = [
         (rank, hit.doc_id, show.short(known.get(hit.doc_id, ""), 72), show.score(hit.score)) for rank, hit in enumerate(hits, 1)
     ]
-    show.table(["rank", "document", "text", "score"], rows, text_columns=3)
-    if explain:
-        _explain(hits)
+    show.result(
+        json,
+        record | {"hits": [_as_dict(hit) for hit in hits]},
+        show.Table(("rank", "document", "text", "score"), rows, 3),
+        _explained(hits) if explain else None,
+        notes=[] if hits else ["nothing was found"],
+    )
 
 
 def opened(folder: Path) -> lib.retrieve.Collection:
@@ -234,32 +224,17 @@ def opened(folder: Path) -> lib.retrieve.Collection:
     return collection
 
 
-def _scope(given: Sequence[str]) -> dict[str, str]:
-    scope: dict[str, str] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise InputError(f"--scope {item!r} names no value; write it like --scope city=Bath")
-        if name in scope:
-            raise InputError(f"--scope names '{name}' twice ({scope[name]!r} and {value!r}); give one value for a field")
-        scope[name] = value
-    return scope
-
-
 def _as_dict(hit: lib.records.Hit) -> dict[str, object]:
     stages = [stage._asdict() for stage in hit.stages]
     return {**show.pick(hit, "doc_id", "score", "chunk", "channels", "confidence"), "stages": stages}
 
 
-def _explain(hits: Sequence[lib.records.Hit]) -> None:
+def _explained(hits: Sequence[lib.records.Hit]) -> show.Table:
     rows: list[list[object]] = []
     for place, hit in enumerate(hits, 1):
-        for stage in hit.stages:
-            rows.append([place, hit.doc_id, stage.name, stage.rank, show.score(stage.score)])
-        if hit.chunk is not None:
-            rows.append([place, hit.doc_id, f"passage {hit.chunk}", "", ""])
-    print()
-    show.table(["hit", "document", "stage", "rank", "score"], rows, title="where every hit came from", text_columns=3)
+        rows += [[place, hit.doc_id, stage.name, stage.rank, show.score(stage.score)] for stage in hit.stages]
+        rows += [[place, hit.doc_id, f"passage {hit.chunk}", "", ""]] * (hit.chunk is not None)
+    return show.Table(("hit", "document", "stage", "rank", "score"), rows, 3, title="where every hit came from")
 
 
 EMPTY_ANSWERS = ("json", "jsonl", "yaml")
@@ -286,7 +261,6 @@ def _answer_all(
     if kind == "trec":
         for name in (*(query.query_id for query in golden.queries), *(collection.ids().values() if collection else ())):
             lib.formats.check_field(name)
-        found = _Fitting(found)
     with marked("evaluation", whole_process=True), progress_bar("searching", len(golden.queries)) as step:
         answers = lib.retrieve.answer_all(found, golden, k=k, scope=scope, progress=step)
     run = _as_run(answers, re.sub(r"\s+", "", retriever), kind)
@@ -305,18 +279,14 @@ def _answer_all(
         )
     lib.formats.write_run(run, target)
     record = {"run": target, "queries": len(answers), "retriever": str(lib.retrieve.canonical(retriever))}
-    show.end_if_json(json, {**record, "unanswered": unanswered})
-    print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
+    said = f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}"
+    show.result(json, {**record, "unanswered": unanswered}, said)
 
 
 def _check_target(target: Path) -> str:
     """Return the kind of file to write; raises InputError if it cannot be written, before hours of asking."""
-    if target.is_dir():
-        raise InputError(f"{target}: is a folder; name the file in it, like {target / 'hybrid.run'}")
-    if not target.parent.is_dir():
-        raise MissingInput(f"{target}: there is no folder '{target.parent}'; make it first")
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
-        raise InputError(f"{target}: cannot be written; check the permissions there")
+    if target.is_dir() or not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise InputError(f"{target}: cannot be written; name a file in a folder that exists and that you may write to")
     kind = lib.formats.kind_of_new(target)
     if kind == "parquet" and target.suffix.lower() == ".gz":
         raise InputError(f"{target}: Parquet is compressed in itself; name the file without .gz")
@@ -325,13 +295,7 @@ def _check_target(target: Path) -> str:
 
 def asks_others(retriever: str) -> bool:
     """Return whether a connected system answers too, which may know documents that are not in the folder."""
-
-    def asks(part: object) -> bool:
-        if isinstance(part, lib.spec.Pipeline):
-            return any(map(asks, part.stages))
-        return isinstance(part, lib.spec.Expression) and (part.name == "connect" or any(map(asks, part.args)))
-
-    return asks(lib.retrieve.canonical(retriever))
+    return any(part.name == "connect" for part in lib.retrieve.parts_of(retriever))
 
 
 def check_judged(golden: lib.records.GoldenSet, collection: lib.retrieve.Collection, *, certain: bool) -> None:
@@ -349,26 +313,6 @@ def check_judged(golden: lib.records.GoldenSet, collection: lib.retrieve.Collect
             f"{len(missing)} of {len(judged)} documents that '{golden.id}' judges are not in {collection.folder}, "
             f"such as '{missing[0]}'"
         )
-
-
-class _Fitting:
-    """A retriever whose hits must have ids that a TREC file can hold: said at the first of them, not after the last query."""
-
-    def __init__(self, inner: lib.retrieve.Retriever) -> None:
-        self.inner = inner
-
-    def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[lib.records.Hit]:
-        return self.search_many([text], k=k, scope=scope)[0]
-
-    def search_many(
-        self, texts: Sequence[str], *, k: int = 10, scope: Mapping[str, str] | None = None
-    ) -> list[Sequence[lib.records.Hit]]:
-
-        answers = lib.retrieve.search_many(self.inner, texts, k=k, scope=scope)
-        for hits in answers:
-            for hit in hits:
-                lib.formats.check_field(hit.doc_id)
-        return answers
 
 
 def _as_run(answers: Sequence[lib.records.Ranking], name: str, kind: str) -> lib.records.Run:

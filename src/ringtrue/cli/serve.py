@@ -125,13 +125,14 @@ def health_command(
     with options.existing_with_data() as opened:
         found = lib.rollout.health_of(opened, now=now, project=options.project, index=index, retriever=retriever)
         found = health_with_memory(found, opened, project=options.project, now=now)
-    if options.json:
-        parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
-        show.as_json({"state": found.state, "project": options.project, "parts": parts})
-    else:
-        show.table(["part", "state", ""], [[part.name, part.state, part.says] for part in found.parts], text_columns=3)
-        print(f"\n{options.project}: {found.state}")
-    show.end_with(found.exit_code)
+    parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
+    show.result(
+        options.json,
+        {"state": found.state, "project": options.project, "parts": parts},
+        show.Table(("part", "state", ""), [[part.name, part.state, part.says] for part in found.parts], 3),
+        f"\n{options.project}: {found.state}",
+        code=found.exit_code,
+    )
 
 
 app = command_group("Create, list and revoke API keys.")
@@ -157,11 +158,8 @@ def create(
         key, token = opened.create_key(name, scopes, now=now, project=options.project, expires_at=now + timedelta(days=days))
         detail = {"name": key.name, "scopes": list(key.scopes), "expires_at": key.expires_at}
         opened.add_audit(lib.store.AuditEntry(key.created_at, person(who), "key created", key.key_id, detail, options.project))
-    if options.json:
-        show.as_json({"key": key, "token": token})
-    else:
-        print(f"{key.key_id}: {', '.join(key.scopes)} in project '{options.project}', until {key.expires_at}")
-        print(token)
+    said = f"{key.key_id}: {', '.join(key.scopes)} in project '{options.project}', until {key.expires_at}"
+    show.result(options.json, {"key": key, "token": token}, said, token)
     show.note("this is the only time the token is shown; keep it like a password, and revoke the key if it gets lost")
 
 
@@ -175,15 +173,16 @@ def list_keys(*, options: StoreOptions) -> None:
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
     listed = [{**show.plain(key), "state": _state(key, now)} for key in keys]
-    show.end_if_json(options.json, {"project": options.project, "keys": listed})
-    if not keys:
-        print(f"project '{options.project}' has no key; make one: ringtrue keys create NAME --scope read")
-        return
     rows = [
         [key.key_id, key.name, ", ".join(key.scopes), _state(key, now), key.expires_at or "never", key.last_used_at or "never"]
         for key in keys
     ]
-    show.table(["key", "name", "scopes", "state", "ends", "last used"], rows, text_columns=6)
+    show.result(
+        options.json,
+        {"project": options.project, "keys": listed},
+        show.Table(("key", "name", "scopes", "state", "expires", "last used"), rows, 6),
+        "" if keys else f"project '{options.project}' has no key; create one: ringtrue keys create NAME --scope read",
+    )
 
 
 @app.command()
@@ -208,8 +207,8 @@ def revoke(
             entry = lib.store.AuditEntry(now, person(who), "key revoked", key_id, {"name": key.name}, options.project)
             opened.add_audit(entry)
     record = {"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else key.revoked_at}
-    show.end_if_json(options.json, record)
-    print(f"{key_id} ('{key.name}') " + ("is revoked" if ended else f"was revoked already, at {key.revoked_at}"))
+    said = "is revoked" if ended else f"was revoked already, at {key.revoked_at}"
+    show.result(options.json, record, f"{key_id} ('{key.name}') {said}")
 
 
 def _state(key: lib.store.ApiKey, now: str) -> str:

@@ -63,32 +63,35 @@ def start(
     with options.open() as opened:
         one = _ShadowStart(opened, name, options.project, utc_now(), person(who), folder)
         feeding = one.begin(candidate, production, asked=golden is not None or log, feed=feed)
-        told, live = _FeedCount(feeding), _FeedCount(feeding)
-        on_golden = None if golden is None else one.ask_golden(golden, told.feed, allow or ())
+        told, live = _CountingFeed(feeding), _CountingFeed(feeding)
+        on_golden = None if golden is None else one.ask_golden(golden, told if feed else None, allow or ())
         counts = None
         if log:
             limit = {} if memory is None else {"memory": memory * 2**20}
-            how = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": live.feed, "sample": sample / 100}
+            how = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": live if feed else None, "sample": sample / 100}
             counts = one.ask_log(since, k, **how, **limit)
         flag = lib.rollout.existing_flag(opened, name, project=options.project)
-        fed = one.feed_judged(flag, live.feed, k) if live.feed is not None else None
+        fed = one.feed_judged(flag, live, k) if feed else None
     record = {"flag": flag, "golden": None if on_golden is None else _golden_facts(on_golden), "log": counts, "judged": fed}
     record["judged_counted"] = live.counted if feed else None
     record["golden_counted"] = told.counted if feed and golden is not None else None
-    show.end_if_json(options.json, record)
-    print(f"{name}: the candidate runs in the shadow")
+    parts: list[str | show.Table] = [f"{name}: the candidate runs in the shadow"]
+    notes = [text for text in (counts.paused, counts.problem) if text] if counts is not None else []
     if on_golden is not None:
-        _print_golden(on_golden)
-    if on_golden is not None and feed:
         others = f"; others not: {told.why_not}" if told.why_not else ""
-        print(f"\n{show.counted(told.counted, 'question')} counted by the test{others}")
+        counted = f"\n{show.counted(told.counted, 'question')} counted by the test{others}"
+        parts += [*_on_golden(on_golden), counted if feed else ""]
     if counts is not None:
-        _print_counts(counts)
+        parts.append(
+            f"\nof the log: {counts.sampled} searches asked, {counts.answered} answered, {counts.failed + counts.gone} failed, "
+            f"{counts.dropped} dropped, {counts.saved} stored"
+        )
     if fed or (feed and golden is None):
         others = f" (others: {live.why_not})" if live.counted < (fed or 0) else ""
-        print(f"\n{live.counted} of {fed} judged questions of live searches counted by the test{others}")
+        parts.append(f"\n{live.counted} of {fed} judged questions of live searches counted by the test{others}")
     if golden is None and not log and not feed:
-        show.note("live systems that shadow under this name go on within seconds; --golden and --log ask now")
+        notes.append("live systems that shadow under this name start within seconds; --golden and --log run both now")
+    show.result(options.json, record, *parts, notes=notes)
 
 
 @app.command()
@@ -111,19 +114,19 @@ def status(
         flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
         found = {flag.name: lib.rollout.judged_shadow_of(opened, flag) for flag in flags}
     told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
-    show.end_if_json(options.json, {"shadow": told})
-    if not flags:
-        show.note("no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET")
-        return
     rows = [_row(flag, found[flag.name], known=flag.name not in unset) for flag in flags]
     headers = [
         "feature", "shadow", "candidate", "queries", "missing", "failed", "changed", "first changed", "overlap", "judged",
         "RR Δ", "p95 Δ", "timed",
     ]  # fmt: skip
-    show.table(headers, rows, text_columns=3)
-    for one, share in ((flag.name, found[flag.name].missing_share) for flag in flags):
-        if share:
-            show.note(f"{one}: {share:.0%} of the live sample is missing; under load these are not random queries")
+    notes = [
+        f"{one}: {result.missing_share:.0%} of the live sample is missing; under load these are not random queries"
+        for one, result in found.items()
+        if result.missing_share
+    ]
+    if not flags:
+        notes = ["no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET"]
+    show.result(options.json, {"shadow": told}, show.Table(headers, rows, 3), notes=notes)
 
 
 @app.command()
@@ -145,10 +148,7 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
             flag = lib.rollout.change_flag(
                 opened, name, who=person(who), now=now, why="shadow stop", project=options.project, shadow=False
             )
-    if options.json:
-        show.as_json({"flag": flag})
-    else:
-        print(f"{name}: no shadow any more")
+    show.result(options.json, {"flag": flag}, f"{name}: shadow runs stopped")
 
 
 def _no_shadow(store: lib.store.Store, name: str, project: str) -> NoReturn:
@@ -159,16 +159,14 @@ def _no_shadow(store: lib.store.Store, name: str, project: str) -> NoReturn:
     raise MissingInput(f"no flag '{name}' and no shadow run of that name; {cure}")
 
 
-class _FeedCount:
-    """How many queries a test counted of those it was told of, and why not the others."""
+class _CountingFeed:
+    """Feeds a test, and counts how many queries it counted of those it was told of, and why not the others."""
 
     def __init__(self, feed: Feed | None) -> None:
-        self.counted, self.why_not, self._inner = 0, "", feed
-        self.feed: Feed | None = self._count if feed is not None else None
+        self.counted, self.why_not, self._feed = 0, "", feed
 
-    def _count(self, query_id: str, control: lib.rollout.Scored, treatment: lib.rollout.Scored) -> None:
-        assert self._inner is not None
-        found: Any = self._inner(query_id, control, treatment)
+    def __call__(self, query_id: str, control: lib.rollout.Scored, treatment: lib.rollout.Scored) -> None:
+        found: Any = self._feed(query_id, control, treatment) if self._feed else None
         self.counted += found.counted
         self.why_not = found.why_not or self.why_not
 
@@ -298,20 +296,10 @@ def _golden_facts(found: lib.rollout.OnGolden) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print_golden(found: lib.rollout.OnGolden) -> None:
-    print(f"\non {found.treatment.golden}, {show.counted(found.treatment.query_count, 'query')}:")
+def _on_golden(found: lib.rollout.OnGolden) -> tuple[str, show.Table]:
+    control, treatment = found.control.metrics, found.treatment.metrics
     rows = [
-        [measure, *(show.number(side.metrics.get(measure)) for side in (found.control, found.treatment)), show.signed(delta)]
-        for measure, delta in found.treatment.deltas.items()
+        [name, control.get(name), treatment.get(name), show.signed(delta)] for name, delta in found.treatment.deltas.items()
     ]
-    show.table(["measure", "production", "candidate", "Δ"], rows)
-
-
-def _print_counts(counts: lib.rollout.ShadowCounts) -> None:
-    print(
-        f"\nof the log: {counts.sampled} searches asked, {counts.answered} answered, {counts.failed + counts.gone} failed, "
-        f"{counts.dropped} dropped, {counts.saved} stored"
-    )
-    for text in (counts.paused, counts.problem):
-        if text is not None:
-            show.note(text)
+    head = f"\non {found.treatment.golden}, {show.counted(found.treatment.query_count, 'query')}:"
+    return head, show.Table(("measure", "production", "candidate", "Δ"), rows)

@@ -6,14 +6,19 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ringtrue.brief import counted as counted
+from ringtrue.errors import OK
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def plain(value: Any) -> Any:
@@ -44,6 +49,29 @@ def as_json(value: Any) -> None:
     except UnicodeEncodeError:  # half of a character pair cannot be printed, but it has an escape
         text = json.dumps(plain(value), indent=2)
     print(text)
+
+
+def result(json: bool, record: Any, *parts: str | Table | None, notes: Iterable[str] = (), code: int = OK) -> None:
+    """Print what a command found, and end the command if the exit code is not 0.
+
+    With ``--json`` that is one object, the record; else the parts that are not empty, then remarks on standard error.
+    """
+    if json:
+        as_json(record)
+    else:
+        page(*parts, notes=notes)
+    end_with(code)
+
+
+def page(*parts: str | Table | None, notes: Iterable[str] = ()) -> None:
+    """Print texts and tables, without those that are empty, then remarks; a blank line precedes every table but the first."""
+    for index, part in enumerate(part for part in parts if part):
+        if isinstance(part, Table):
+            part.print(gap=index > 0)
+        else:
+            print(harmless(part))
+    for text in filter(None, notes):
+        note(text)
 
 
 def end_if_json(wanted: bool, value: Any) -> None:
@@ -101,40 +129,87 @@ def short(text: str, length: int = 48) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
+def time_of(stamp: str) -> str:
+    """Return the time of a stored row for a table, to the second."""
+    return stamp[:19].replace("T", " ")
+
+
 def on_terminal() -> bool:
     """True when a person is looking."""
     return sys.stdout.isatty()
 
 
-def table(headers: Sequence[object], rows: Iterable[Iterable[object]], *, title: str = "", text_columns: int = 1) -> None:
-    """Print a table; the first ``text_columns`` columns are texts, the others numbers.
+@dataclass(frozen=True)
+class Table:
+    """Rows below headers: the first ``text_columns`` columns are texts, the others numbers. Without rows nothing is printed.
 
     Cells are texts, or values: a float gets four digits, None and NaN a dash.
     """
-    lines = [[_cell(value) for value in row] for row in (headers, *rows)]
-    if on_terminal():
+
+    headers: Sequence[object]
+    rows: Iterable[Iterable[object]]
+    text_columns: int = 1
+    title: str = ""
+    most: int | None = None
+    """How many rows are printed; a line says how many more there are and how to see them."""
+    how: str = "--json lists all"
+
+    def print(self, *, gap: bool = False) -> None:
+        """Print the table, with lines and colours on a terminal and as plain columns in a pipe, after a blank line if asked."""
+        every = [[_cell(value) for value in row] for row in self.rows]
+        rows = every[: self.most]
+        if not rows:
+            return
+        if gap:
+            print()
+        headers = list(map(_cell, self.headers))
+        (self._print_rich if on_terminal() else self._print_plain)(headers, rows)
+        more(len(every) - len(rows), self.how)
+
+    def _print_rich(self, headers: list[str], rows: list[list[str]]) -> None:
         from rich.console import Console
         from rich.markup import escape  # square brackets in a cell are not styles
-        from rich.table import Table
+        from rich.table import Table as RichTable
 
-        rich_table = Table(title=title or None, title_justify="left", header_style="bold", title_style="bold")
-        for index, header in enumerate(lines[0]):
-            rich_table.add_column(header, justify="left" if index < text_columns else "right", overflow="fold")
-        for line in lines[1:]:
-            rich_table.add_row(*map(escape, line))
-        Console().print(rich_table)
-        return
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    if title:
-        print(title)
-    for line in lines:
-        padded = [cell.ljust(width) for cell, width in zip(line[:text_columns], widths, strict=False)]
-        padded += [cell.rjust(width) for cell, width in zip(line[text_columns:], widths[text_columns:], strict=True)]
-        print("  ".join(padded).rstrip())
+        made = RichTable(title=self.title or None, title_justify="left", header_style="bold", title_style="bold")
+        for index, header in enumerate(headers):
+            made.add_column(header, justify="left" if index < self.text_columns else "right", overflow="fold")
+        for row in rows:
+            made.add_row(*map(escape, row))
+        Console().print(made)
+
+    def _print_plain(self, headers: list[str], rows: list[list[str]]) -> None:
+        lines = [headers, *rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        if self.title:
+            print(self.title)
+        for line in lines:
+            cells = enumerate(zip(line, widths, strict=True))
+            print("  ".join(f"{cell:{'<' if i < self.text_columns else '>'}{width}}" for i, (cell, width) in cells).rstrip())
+
+
+def table(headers: Sequence[object], rows: Iterable[Iterable[object]], *, text_columns: int = 1) -> None:
+    """Print a table."""
+    Table(headers, rows, text_columns).print()
 
 
 def _cell(value: object) -> str:
     return harmless(number(value) if value is None or isinstance(value, float) else str(value)).replace("\n", "\\n")
+
+
+@contextmanager
+def bar(*, quiet: bool = False, in_bytes: bool = False, transient: bool = False) -> Iterator[Progress | None]:
+    """Give a progress bar on standard error; None if that is not a terminal, or ``quiet``."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    done = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=Console(stderr=True), transient=transient) as made:
+        yield made
 
 
 def note(text: str) -> None:

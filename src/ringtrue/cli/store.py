@@ -24,11 +24,13 @@ def info(store: StoreUrl = None, json: Json = False) -> None:
     with existing(store) as opened:
         counts, archives, version = opened.counts(), opened.archives(), opened.schema_version()
         place = str(opened.address)
-    show.end_if_json(json, {"store": place, "schema": version, "rows": counts, "archives": archives})
-    print(f"store {place}, schema {version}")
-    _print_rows(counts)
-    for archive in archives:
-        print(f"archive {archive}" + ("" if archive.is_file() else " (is not there)"))
+    show.result(
+        json,
+        {"store": place, "schema": version, "rows": counts, "archives": archives},
+        f"store {place}, schema {version}",
+        _rows(counts),
+        *(f"archive {archive}" + ("" if archive.is_file() else " (missing)") for archive in archives),
+    )
 
 
 @app.command()
@@ -38,11 +40,9 @@ def upgrade(store: StoreUrl = None, json: Json = False) -> None:
     Example: ringtrue store upgrade
     """
     before, after = lib.store.Store.upgrade(store)
-    show.end_if_json(json, {"before": before, "after": after})
-    if before == after:
-        print(f"the store has schema {after} already")
-    else:
-        print(f"the store has schema {after} now" + (f"; it was {before}" if before else "; it was empty"))
+    changed = f"the store has schema {after} now; it was {before or 'empty'}"
+    said = f"the store has schema {after} already" if before == after else changed
+    show.result(json, {"before": before, "after": after}, said)
 
 
 @app.command()
@@ -58,9 +58,8 @@ def backup(
     """
     with existing(store) as opened:
         counts = opened.backup(file, overwrite=overwrite)
-    show.end_if_json(json, {"file": file, "rows": counts})
-    _print_rows(counts)
-    print(f"{show.counted(sum(counts.values()), 'row is', 'rows are')} in {file}")
+    said = f"{show.counted(sum(counts.values()), 'row is', 'rows are')} in {file}"
+    show.result(json, {"file": file, "rows": counts}, _rows(counts), said)
 
 
 @app.command()
@@ -77,9 +76,8 @@ def restore(
     lib.store.Store.check_backup(file)  # what is no backup must not leave an empty store behind
     with lib.store.Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
-    show.end_if_json(json, {"file": file, "store": place, "rows": counts})
-    _print_rows(counts)
-    print(f"{show.counted(sum(counts.values()), 'row was', 'rows were')} restored to {place} and compared")
+    said = f"{show.counted(sum(counts.values()), 'row was', 'rows were')} restored to {place} and compared"
+    show.result(json, {"file": file, "store": place, "rows": counts}, _rows(counts), said)
 
 
 @app.command()
@@ -96,9 +94,8 @@ def migrate(
     with existing(source) as old, lib.store.Store.open(target) as new:
         counts = new.copy_from(old, replace=replace)
         places = {"from": str(old.address), "to": str(new.address)}
-    show.end_if_json(json, {**places, "rows": counts})
-    _print_rows(counts)
-    print(f"{sum(counts.values()):,} rows were copied from {places['from']} to {places['to']} and compared")
+    said = f"{sum(counts.values()):,} rows were copied from {places['from']} to {places['to']} and compared"
+    show.result(json, {**places, "rows": counts}, _rows(counts), said)
 
 
 @app.command()
@@ -133,18 +130,17 @@ def prune(
             if folder is None:
                 raise InputError("PostgreSQL has no folder of its own for archives; name one: --archive DIR")
             found = opened.prune(now=utc_now().isoformat(), archive=folder, retention=retention, dry_run=dry_run)
-    show.end_if_json(json, {"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
-    if forget is not None:
-        print(f"{forget} is not an archive of this store any more")
-        return
     deleted = {"feedback": "feedback", "shadow": "shadow runs", "history": "history", "replies": "replies", "jobs": "jobs"}
     counts = {each.project: (each.queries, *(getattr(each, name) for name in deleted)) for each in found}
     rows = [[project, *(f"{count:,}" for count in figures)] for project, figures in counts.items()]
     would = "would be " if dry_run else ""
-    show.table(["project", f"searches {would}archived", *(f"{name} {would}deleted" for name in deleted.values())], rows)
-    for each in found:
-        for file in each.archives:
-            print(f"archive {file}")
+    show.result(
+        json,
+        {"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}},
+        f"{forget} is no longer an archive of this store" if forget is not None else "",
+        show.Table(("project", f"searches {would}archived", *(f"{name} {would}deleted" for name in deleted.values())), rows),
+        *(f"archive {file}" for each in found for file in each.archives),
+    )
 
 
 @app.command()
@@ -178,11 +174,9 @@ def forget(
             count = opened.delete_user(user, project=options.project, now=utc_now().isoformat())
             forgotten = _settled(opened, options.project)
     record = {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
-    show.end_if_json(options.json, record)
-    _print_rows(counts)
-    print(f"{show.counted(count, 'row')} of the user {'would be' if dry_run else 'was' if count == 1 else 'were'} deleted")
-    if forgotten:
-        print(f"{forgotten:,} events that still waited in a spool, too")
+    said = f"{show.counted(count, 'row')} of the user {'would be' if dry_run else 'was' if count == 1 else 'were'} deleted"
+    spooled = f"{forgotten:,} events that were still waiting in a spool, too" if forgotten else ""
+    show.result(options.json, record, _rows(counts), said, spooled)
 
 
 def _settled(store: lib.store.Store, project: str) -> int:
@@ -195,5 +189,5 @@ def _settled(store: lib.store.Store, project: str) -> int:
     return sum(one.counts.forgotten for one in log.recovered)
 
 
-def _print_rows(counts: dict[str, int]) -> None:
-    show.table(["table", "rows"], [[name, f"{count:,}"] for name, count in counts.items()])
+def _rows(counts: dict[str, int]) -> show.Table:
+    return show.Table(("table", "rows"), [[name, f"{count:,}"] for name, count in counts.items()])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -20,8 +19,6 @@ from ringtrue.errors import OK, REGRESSION, UNDECIDED
 
 JOURNALS = Path(".ringtrue/sweeps")
 CODES = {"confirmed": OK, "baseline": OK, "worse": REGRESSION, "not enough evidence": UNDECIDED}
-_WIDTH = 40
-"""Characters of the axis of effects."""
 
 
 def sweep_command(
@@ -82,9 +79,7 @@ def sweep_command(
     if json:
         show.as_json(record(found) | {"experiments": ids})
     else:
-        print_sweep(found, limit=None if show_all else 10)
-        if ids:
-            print(f"\n{ids[0]} to {ids[-1]} written to {file}")
+        print_sweep(found, limit=None if show_all else 10, ids=ids, file=file)
     raise typer.Exit(CODES[found.outcome])
 
 
@@ -127,90 +122,58 @@ def _trial(trial: lib.experiment.Trial) -> dict[str, Any]:
     return {**show.pick(trial, "number", "values", "value", "reused"), **where}
 
 
-def print_sweep(found: lib.experiment.Sweep, *, limit: int | None) -> None:
+def print_sweep(found: lib.experiment.Sweep, *, limit: int | None, ids: Sequence[str] = (), file: Path = FILE) -> None:
     """Print trials, effects, both parts, and the verdict last, where the eye rests."""
     names = [one.name for one in found.space.parameters]
-    rows = [[one.number, *(str(one.values[name]) for name in names), one.value] for one in found.trials[:limit]]
+    rows = [[one.number, *(str(one.values[name]) for name in names), one.value] for one in found.trials]
     title = f"{show.counted(len(found.trials), 'trial')} on tuning queries, best first"
-    show.table(["trial", *names, found.measure], rows, title=title)
-    show.more(len(found.trials) - len(rows), "--all lists them")
-    for name, steps in lib.experiment.effects(found).items():
-        if len(steps) > 1:
-            print(f"\n{name}: mean {found.measure} over the trials at each value, with what chance makes of it (95 %)")
-            _print_effects(steps)
-    told, held = found.tuning, found.held_out
-    print()
-    sides: dict[str, lib.experiment.Tuning | lib.experiment.HeldOut] = {"tuning": told} | (
-        {} if held is None else {"held out": held}
+    effects = [
+        [name, step.label, step.mean, lib.report.span((step.low, step.high))]
+        for name, steps in lib.experiment.effects(found).items()
+        for step in steps
+        if len(steps) > 1
+    ]
+    sides = [(name, side) for name, side in (("tuning", found.tuning), ("held out", found.held_out)) if side is not None]
+    heads = ("queries", "n", "baseline", "best", "Δ", "p", "p corrected", "undefined")
+    show.page(
+        show.Table(("trial", *names, found.measure), rows, title=title, most=limit, how="--all lists them"),
+        show.Table(("parameter", "value", f"mean {found.measure}", "95 % interval"), effects, 2),
+        show.Table(heads, [_side(name, side) for name, side in sides]),
+        f"\nbaseline: {_told(found.baseline.retriever, found.baseline.chunks)}",
+        f"best:     {_told(found.best.point.retriever, found.best.point.chunks)}" if found.best is not None else "",
+        found.sentence,
+        f"\n{ids[0]} to {ids[-1]} written to {file}" if ids else "",
+        notes=_notes(found),
     )
-    shown = [_side(name, side) for name, side in sides.items()]
-    heads = ["queries", "n", "baseline", "best", "Δ", "p", "p corrected"]
-    if any(side.undefined.baseline or side.undefined.best for side in sides.values()):
-        heads.append("undefined")
-        shown = [
-            [*row, f"{side.undefined.baseline} → {side.undefined.best}"]
-            for row, side in zip(shown, sides.values(), strict=True)
-        ]
-    show.table(heads, shown)
-    print(f"\nbaseline: {_told(found.baseline.retriever, found.baseline.chunks)}")
-    if found.best is not None:
-        print(f"best:     {_told(found.best.point.retriever, found.best.point.chunks)}")
-    print(found.sentence)
-    _notes(found)
 
 
 def _side(name: str, side: lib.experiment.Tuning | lib.experiment.HeldOut) -> list[object]:
-    means = [side.baseline, side.best, show.signed(side.diff)]
-    return [name, side.n, *means, show.p_value(side.p), show.p_value(side.p_corrected)]
+    values = [side.baseline, side.best, show.signed(side.diff), show.p_value(side.p), show.p_value(side.p_corrected)]
+    return [name, side.n, *values, f"{side.undefined.baseline} → {side.undefined.best}"]
 
 
-def _notes(found: lib.experiment.Sweep) -> None:
+def _notes(found: lib.experiment.Sweep) -> Iterator[str]:
     told, held, over = found.tuning, found.held_out, found.overfitting
     if held is not None:
-        show.note(
+        yield (
             f"the p on tuning queries is corrected for the {told.tests} settings that were tried (Bonferroni); the held-out "
-            "queries were asked once, for one test"
+            "queries were used for one test only"
         )
-        show.note(f"this was look {held.looks} at the held-out part; each look makes it a little less held out")
+        yield f"this was look {held.looks} at the held-out part; each look makes it a little less held out"
     if over is not None and over.flagged:
-        show.note(
-            f"tuned to the tuning queries: a gain of {over.tuning_gain:+.4f} there, {over.held_out_gain:+.4f} on the others, "
-            f"which chance explains with p = {over.p:.2g} only"
+        yield (
+            f"overfitted to the tuning queries: a gain of {over.tuning_gain:+.4f} there and {over.held_out_gain:+.4f} on the "
+            f"others; chance alone explains this with p = {over.p:.2g}"
         )
     for one in found.impossible[:3]:
-        values = ", ".join(f"{name}={value}" for name, value in one.point.values.items())
-        show.note(f"{values} was left out: {one.reason}")
+        yield f"{', '.join(f'{name}={value}' for name, value in one.point.values.items())} was left out: {one.reason}"
     if len(found.impossible) > 3:
-        show.note(f"{len(found.impossible) - 3} more combinations were left out; --json lists them")
-    show.notes(found.notes)
+        yield f"{len(found.impossible) - 3} more combinations were left out; --json lists them"
+    yield from found.notes
 
 
 def _told(retriever: str, chunks: str | None) -> str:
     return retriever if chunks is None else f"{retriever} over {chunks}"
-
-
-def _print_effects(steps: Sequence[lib.experiment.Effect]) -> None:
-    """Dots with their intervals on one axis, whose ends are written below: no length stands for a value."""
-    ends = [value for step in steps for value in (step.mean, step.low, step.high) if math.isfinite(value)]
-    low, high = min(ends), max(ends)
-    width = max(len(step.label) for step in steps)
-    for step in steps:
-        print(f"  {step.label.rjust(width)}  {step.mean:.4f}  {_dot(step, low, high)}".rstrip())
-    if high > low:
-        print(f"  {' ' * width}          {f'{low:.4f}':<{_WIDTH - 6}}{high:.4f}")
-
-
-def _dot(step: lib.experiment.Effect, low: float, high: float) -> str:
-    def place(value: float) -> int:
-        return 0 if high == low else round((value - low) / (high - low) * (_WIDTH - 1))
-
-    line = [" "] * _WIDTH
-    if math.isfinite(step.low):
-        left, right = place(step.low), place(step.high)
-        line[left : right + 1] = "─" * (right - left + 1)
-        line[left], line[right] = "├", "┤"
-    line[place(step.mean)] = "●"
-    return "".join(line)
 
 
 def learn_command(
@@ -243,16 +206,13 @@ def learn_command(
     rows = {"rrf": None, "equal weights": even, "learned": learned.weights}
     values = {name: {side: reached(parts[side], sides[side], weights) for side in sides} for name, weights in rows.items()}
     better = values["learned"]["held_out"] >= values["rrf"]["held_out"]
-    show.end_if_json(
-        json, {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better}
-    )
-    table = [(name, value["tuning"], value["held_out"]) for name, value in values.items()]
     counts = [f"{side.replace('_', ' ')} ({show.counted(len(part), 'query')})" for side, part in parts.items()]
-    show.table([MEASURE, *counts], table)
-    print(f"\nlearned: {learned.expression}")
-    if better:
-        print(
-            "On the held-out queries it is not worse than RRF. A difference this small may be chance; compare before you ship."
-        )
-    else:
-        print("On the held-out queries it is worse than RRF: keep RRF or the default hybrid.")
+    show.result(
+        json,
+        {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better},
+        show.Table((MEASURE, *counts), [(name, *value.values()) for name, value in values.items()]),
+        f"\nlearned: {learned.expression}",
+        "On the held-out queries it is not worse than RRF. A difference this small may be chance; compare before you ship."
+        if better
+        else "On the held-out queries it is worse than RRF: keep RRF or the default hybrid.",
+    )

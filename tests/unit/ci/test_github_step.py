@@ -8,7 +8,7 @@ import pytest
 
 from ringtrue.ci import add_outputs, add_summary, marker_in, pull_request_number
 from ringtrue.ci.forges import CUT, fitted
-from ringtrue.config import environment_without_tokens, github, gitlab
+from ringtrue.config import environment_without_tokens, pipeline
 from ringtrue.errors import InputError
 
 
@@ -104,19 +104,25 @@ def test_the_environment_of_a_workflow_and_of_a_job(monkeypatch) -> None:
         "GITHUB_TOKEN",
         "GITHUB_API_URL",
         "GITHUB_OUTPUT",
+        "CI_PROJECT_ID",
         "GITLAB_TOKEN",
         "CI_MERGE_REQUEST_IID",
     ):
         monkeypatch.delenv(name, raising=False)
-    assert (github().repository, github().api, github().output) == ("", "https://api.github.com", None)
-    assert gitlab().number is None
+    here = pipeline()
+    assert (here.forge, here.place, here.api, here.output) == ("github", "", "https://api.github.com", None)
+    assert pipeline("gitlab").number is None
     monkeypatch.setenv("GITHUB_REPOSITORY", "shop/search")
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_secret\n")
     monkeypatch.setenv("CI_MERGE_REQUEST_IID", "12")
     monkeypatch.setenv("GITLAB_TOKEN", "glpat")
-    assert (github().repository, github().token, gitlab().number) == ("shop/search", "ghs_secret", 12)
-    assert "ghs_secret" not in repr(github())
-    assert "glpat" not in repr(gitlab())
+    hub, lab = pipeline(), pipeline("gitlab")
+    assert (hub.place, hub.token, lab.number) == ("shop/search", "ghs_secret", 12)
+    assert "ghs_secret" not in repr(hub)
+    assert "glpat" not in repr(lab)
+    monkeypatch.delenv("GITHUB_REPOSITORY")
+    monkeypatch.setenv("CI_PROJECT_ID", "42")
+    assert (pipeline().forge, pipeline().place) == ("gitlab", "42")
 
 
 def test_code_under_test_does_not_get_the_tokens(monkeypatch) -> None:
