@@ -144,8 +144,11 @@ def test_the_policy_of_the_settings_file_applies(ringtrue, runs: Path) -> None:
     [
         (["nowhere"], "nowhere: is not a run folder"),
         (["now", "--format", "pdf"], "--format 'pdf' is not known; did you mean "),
-        (["now", "--format", "md", "--format", "html", "--out", "-"], "2 formats cannot share standard output"),
-        (["now", "--format", "md", "--format", "html", "--out", "ringtrue-baseline.json"], "is a file, but 2 formats"),
+        (["now", "--format", "md", "--format", "html", "--out", "-"], "--out - cannot hold 2 formats; name a folder"),
+        (
+            ["now", "--format", "md", "--format", "html", "--out", "ringtrue-baseline.json"],
+            "ringtrue-baseline.json cannot hold 2 formats; name a folder",
+        ),
         (["now", "--baseline", "missing.json"], "missing.json"),
         (["now", "--against", "missing"], "missing: is not a run folder"),
     ],

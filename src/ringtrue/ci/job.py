@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,18 +60,16 @@ def evaluate_in(
         code, last = _told(["bash", "-e", "-c", setup], folder, environment, say)
         if code != OK:
             return Side(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
-    if service is None:
-        return _evaluated(folder, out, options, environment, say)
     log = out.with_name(f"{out.name}-service.log").absolute()
-    server = RunningService(service, port, folder, environment, log)
+    server = RunningService(service, port, folder, environment, log) if service else None
     reason = ""
     try:
-        with running(server, say):
+        with running(server, say) if server else nullcontext():
             side = _evaluated(folder, out, options, environment, say)
-            reason = server.ended()  # the rest of the answers was somebody else's, or none
+            reason = server.ended() if server else ""  # the rest of the answers was somebody else's, or none
     except CannotDecide as problem:
         reason = str(problem)
-    if log.is_file() and (reason or side.run is None):
+    if server and log.is_file() and (reason or side.run is None):
         for line in server.last_lines():
             say(f"  {log.name} | {line}")
     return Side(None, UNDECIDED, reason) if reason else side

@@ -70,10 +70,8 @@ def status(
     Example: ringtrue test status rerank-v2 --json
     """
     with options.existing() as opened:
-        if feature is None:
-            tests = list(opened.tests(project=options.project))
-        else:
-            tests = [lib.rollout.found_test(opened, feature, project=options.project)]
+        project = options.project
+        tests = [lib.rollout.found_test(opened, feature, project=project)] if feature else opened.tests(project=project)
     found = [lib.rollout.standing(test) for test in tests]
     headers = ("feature", "method", "status", "decision", "queries", "difference", "interval", "evidence", "bounds")
     show.result(
@@ -89,12 +87,7 @@ def status(
 def update(
     *,
     feature: Feature,
-    file: Annotated[
-        Path | None, typer.Argument(help="A table with query_id, control and treatment; - is CSV from standard input.")
-    ] = None,
-    query: Annotated[str | None, typer.Option("--query", "-q", help="One query instead of a file: its id,")] = None,
-    control: Annotated[float | None, typer.Option(help="the control's score")] = None,
-    treatment: Annotated[float | None, typer.Option(help="and the treatment's, in 0 to 1.")] = None,
+    file: Annotated[Path, typer.Argument(help="A table with query_id, control and treatment; - is CSV from standard input.")],
     options: StoreOptions,
 ) -> None:
     """Count the scores of both sides; a query counts once, however often it is reported.
@@ -102,18 +95,14 @@ def update(
     A file counts as a whole: if one of its rows cannot be used, nothing is counted.
 
     Example: ringtrue test update rerank-v2 scores.csv
-    Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
+    Example: printf 'query_id,control,treatment\\neq_17,0.5,1\\n' | ringtrue test update rerank-v2 -
     """
-    if (file is None) == (query is None) or (query is not None and (control is None or treatment is None)):
-        raise InputError("name a file of scores, or one query with --query, --control and --treatment")
     counted = passed_over = 0
     refused = ""
     with options.existing() as opened:
         test = lib.rollout.found_test(opened, feature, project=options.project)
         # All of the file is checked before any of it counts: nobody has to find out which half was taken.
-        one = [lib.rollout.Scores(str(query), float(control or 0), float(treatment or 0))]
-        rows = one if file is None else lib.rollout.checked_scores(test, _scores(file))
-        for row in rows:
+        for row in lib.rollout.checked_scores(test, _scores(file)):
             scores = {"control": row.control, "treatment": row.treatment}
             recorded = lib.rollout.record_scores(
                 opened, feature, row.query_id, now=utc_now().isoformat(), project=options.project, **scores
@@ -298,12 +287,9 @@ def interleave_command(
     if clicks is not None:
         credits, outside = _credits(rankings, clicks, query, lists)
         found = lib.rollout.judge_credits(credits, method=by, alpha=alpha, delta=delta)
-        if outside:
-            show.note(
-                f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
-            )
-        drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}
-        show.result(options.json, {**drawn, "by": by, "clicks_outside": outside, "outcome": found}, _outcome(found))
+        strange = f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
+        record = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed, "by": by, "clicks_outside": outside}
+        show.result(options.json, {**record, "outcome": found}, _outcome(found), notes=[strange if outside else ""])
         return
     _show_lists(rankings, query, lists, json=options.json)
 

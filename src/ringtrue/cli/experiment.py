@@ -65,10 +65,9 @@ def add(
     policy = lib.verdict.Policy.configured(load_config())
     made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])
-    if commit is not None:
-        show.note(f"the run does not record its commit; the one checked out now is recorded instead: {_commit(commit)}")
     said = f"{added.id} written to {file}: {added.description}\n{added.verdict}"
-    show.result(json, {"file": file, **added.as_dict()}, said)
+    instead = "the run does not record its commit; the one checked out now is recorded instead"
+    show.result(json, {"file": file, **added.as_dict()}, said, notes=[f"{instead}: {_commit(commit)}" if commit else ""])
 
 
 @app.command("list")

@@ -176,8 +176,8 @@ def derive(
         for annotator, curve in found.examinations.items()
     ]
     notes += [f"{show.counted(number, 'event')} gave no judgment: {why}" for why, number in found.left.items()]
-    if "unknown retriever" in found.variants:
-        notes.append("some searches were logged without a retriever: before and after a change cannot be told apart there")
+    unknown = "some searches were logged without a retriever: before and after a change cannot be told apart there"
+    notes += [unknown] * ("unknown retriever" in found.variants)
     done = "would be written" if dry_run else "written"
     show.result(
         options.json,

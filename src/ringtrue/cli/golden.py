@@ -15,7 +15,7 @@ from ringtrue.cli.golden_make import bootstrap_command, refresh_command, validat
 from ringtrue.cli.options import Json, Overwrite, Source, check_new, columns_of, command_group
 from ringtrue.cli.score import judgments_in
 from ringtrue.cli.search import progress_bar
-from ringtrue.errors import REGRESSION, CannotDecide, InputError, check_choice
+from ringtrue.errors import OK, REGRESSION, UNDECIDED, CannotDecide, InputError, check_choice
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.connectors.base import Connector
@@ -360,20 +360,19 @@ def agreement(
     rows = [[a.name, a.raters, a.items, show.number(a.observed, 3), show.number(a.coefficient, 3)] for a in found]
     shown = [[query_id, doc_id, *map(_grade, said)] for query_id, doc_id, said in disputed]
     differing = [{"query_id": query_id, "doc_id": doc_id, "grades": said} for query_id, doc_id, said in disputed]
+    first = found[0]
+    why = "all of them gave one and the same grade" if first.items else "no pair was judged by both"
+    undefined = (
+        f"{first.name} over {first.items} shared pairs is not defined: {why}; judge pairs of different relevance by all raters"
+    )
+    low = check and first.defined and not first.coefficient > minimum
+    too_low = f"{first.name} is {show.number(first.coefficient, 3)}, not above {minimum:g}: settle the disagreements first"
     show.result(
         json,
         {"agreement": found, "disagreements": differing, "minimum": minimum},
         show.Table(("coefficient", "raters", "items", "observed", "value"), rows),
         f"\n{len(disputed)} of {len(pairs)} pairs are judged differently:" if disputed else "",
         show.Table(("query", "document", *(Path(path).name for path in raters)), shown, 2, most=20),
+        notes=["" if first.defined else undefined, too_low if low else ""],
+        code=REGRESSION if low else OK if first.defined or not check else UNDECIDED,
     )
-    if not found[0].defined:
-        reason = "no pair was judged by both" if not found[0].items else "all of them gave one and the same grade"
-        message = f"{found[0].name} over {found[0].items} shared pairs is not defined: {reason}"
-        if check:
-            raise CannotDecide(f"{message}; judge pairs of different relevance by all raters")
-        show.note(message)
-    elif check and not found[0].coefficient > minimum:
-        value = show.number(found[0].coefficient, 3)
-        show.note(f"{found[0].name} is {value}, not above {minimum:g}: settle the disagreements first")
-        raise typer.Exit(REGRESSION)

@@ -94,16 +94,19 @@ def _started(start: lib.ci.Start, *, overwrite: bool) -> tuple[dict[str, Any], l
     commands = _next(start, function)
     if start.search == "http" and isinstance(probed, str):
         commands = [lib.ci.again_command(start), *commands]
-    if start.forges != "none" and source.local:
-        notes.append(
-            f"the pipeline cannot install Ringtrue from {source.where}; "
-            "set its variable RINGTRUE_SOURCE to a Git URL, a wheel or a folder of this repository"
-        )
-    if start.forges != "none" and start.search == "http" and not start.serve:
-        notes.append("the pipeline does not start your search; if CI cannot reach it, set serve under [ci] in ringtrue.toml")
-    if start.serve and "{port}" not in start.serve:
-        notes.append("serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT")
-    notes.append(_what_it_is(start, documents, indexed, function=function, samples=samples))
+    in_ci = start.forges != "none"
+    warnings = {
+        f"the pipeline cannot install Ringtrue from {source.where}; set its variable RINGTRUE_SOURCE to a Git URL, a wheel "
+        "or a folder of this repository": in_ci and source.local,
+        "the pipeline does not start your search; if CI cannot reach it, set serve under [ci] in ringtrue.toml": (
+            in_ci and start.search == "http" and not start.serve
+        ),
+        "serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT": (
+            start.serve and "{port}" not in start.serve
+        ),
+        _what_it_is(start, documents, indexed, function=function, samples=samples): True,
+    }
+    notes += [text for text, holds in warnings.items() if holds]
     record = {"written": done.written, "left": done.left, "completed": completed, "paste": block if pasted else ""}
     return record | {"indexed": indexed, "next": commands}, notes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -56,11 +57,12 @@ def report_command(
     writers = _writers(key, baseline)
     code, word = (made.verdict.exit_code, made.verdict.word) if made.verdict else (OK, None)
     gated = [f"the verdict is {word}; `ringtrue gate` would end with exit code {code}, a report with 0"] * bool(code)
-    if _to_stdout(wanted, out):
+    paths = _paths(wanted, out, made.made_at)
+    if not paths:
         print(writers[wanted[0]](made), end="")
         show.notes(gated)
         return
-    files = dict(zip(wanted, _paths(wanted, out, made.made_at), strict=True))
+    files = dict(zip(wanted, paths, strict=True))
     for name, path in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(writers[name](made), encoding="utf-8")
@@ -102,9 +104,8 @@ def _report(
 def _writers(key: str, baseline: Path | None) -> dict[str, Callable[[lib.report.Report], str]]:
 
     # A code-scanning page knows files by their place in the repository, which is where the command runs.
-    here = Path.cwd()
-    inside = baseline is not None and baseline.resolve().is_relative_to(here)
-    file = baseline.resolve().relative_to(here).as_posix() if baseline is not None and inside else None
+    place = None if baseline is None else Path(os.path.relpath(baseline)).as_posix()
+    file = None if place is None or place.startswith("..") else place
     return {
         "md": lib.report.markdown,
         "html": lib.report.html,
@@ -115,23 +116,17 @@ def _writers(key: str, baseline: Path | None) -> dict[str, Callable[[lib.report.
     }
 
 
-def _to_stdout(wanted: list[str], out: Path | None) -> bool:
-    if out is None:
-        return len(wanted) == 1 and wanted != ["html"]
-    if str(out) != "-":
-        return False
-    if len(wanted) > 1:
-        raise InputError(f"{len(wanted)} formats cannot share standard output; name a folder with --out")
-    return True
-
-
 def _paths(wanted: list[str], out: Path | None, made_at: str) -> list[Path]:
-    if out is None or out.is_dir() or (len(wanted) > 1 and not out.exists()):
-        named = [(out or REPORTS) / lib.report.file_name(made_at, SUFFIX[name]) for name in wanted]
-        return [next(path for path in lib.run.numbered(name) if not path.exists()) for name in named]
-    if len(wanted) > 1:
-        raise InputError(f"--out {out} is a file, but {len(wanted)} formats were asked for; name a folder")
-    return [out]
+    """Return a file per format; none for standard output."""
+    several = len(wanted) > 1
+    if several and out is not None and (str(out) == "-" or out.is_file()):
+        raise InputError(f"--out {out} cannot hold {len(wanted)} formats; name a folder")
+    if str(out) == "-" or (out is None and not several and wanted != ["html"]):
+        return []
+    if out is not None and not several and not out.is_dir():
+        return [out]
+    named = [(out or REPORTS) / lib.report.file_name(made_at, SUFFIX[name]) for name in wanted]
+    return [next(path for path in lib.run.numbered(name) if not path.exists()) for name in named]
 
 
 FAILURES = 10

@@ -272,10 +272,10 @@ def test_the_commands_create_feed_pause_and_show(ringtrue: Callable[..., Any], t
     fed = ringtrue("test", "update", "rerank", file, *where, "--json")
     assert (fed.code, fed.json["counted"], fed.json["passed_over"]) == (0, 80, 0)
     assert fed.json["test"]["decision"] == "accept-treatment"
-    assert "80 passed over (counted before)" in ringtrue("test", "update", "rerank", file, *where).out
+    assert "80 skipped (counted before)" in ringtrue("test", "update", "rerank", file, *where).out
     assert ringtrue("test", "pause", "rerank", "--why", "rebuild", *where).out == "rerank: paused, 80 queries counted\n"
-    one = ("--query", "x", "--control", "0", "--treatment", "1")
-    assert ringtrue("test", "update", "rerank", *one, *where, "--json").json["why_not"] == "the test is paused"
+    one = b"query_id,control,treatment\nx,0,1\n"
+    assert ringtrue("test", "update", "rerank", "-", *where, "--json", stdin=one).json["why_not"] == "the test is paused"
     assert ringtrue("test", "resume", "rerank", *where, "--json").json["status"] == "running"
     shown = ringtrue("test", "status", *where)
     assert "accept-treatment after" in shown.out
@@ -294,7 +294,7 @@ def test_bad_input_ends_with_2_and_one_line(ringtrue: Callable[..., Any], tmp_pa
     assert ended.code == 2
     assert "scores.csv:2:" in ended.err
     assert "'much'" in ended.err
-    assert ringtrue("test", "update", "rerank", "--query", "q1", *where).code == 2
+    assert ringtrue("test", "update", "rerank", *where).code == 2
 
 
 @pytest.mark.parametrize(
@@ -349,6 +349,6 @@ def test_a_confidence_sequence_tells_its_interval_and_not_a_sum_of_evidence(
 ) -> None:
     where = ("--store", tmp_path / "store.sqlite")
     ringtrue("test", "create", "rerank", "--method", "confidence-sequence", *where)
-    ringtrue("test", "update", "rerank", "--query", "x", "--control", "0.5", "--treatment", "0.5", *where)
+    ringtrue("test", "update", "rerank", "-", *where, stdin=b"query_id,control,treatment\nx,0.5,0.5\n")
     said = ringtrue("test", "status", "rerank", *where, "--json").json["reason"]
     assert said.startswith("continue: mean difference +0.000, so far between -1.000 and +1.000; decided once that leaves out 0")
