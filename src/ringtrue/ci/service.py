@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -56,16 +56,6 @@ class ServiceCommands:
     """A fixed port; when None, every side gets a free one."""
     ready_timeout: float = 60.0
     """Seconds until it must be ready."""
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any], place: object) -> ServiceCommands:
-        """Return the service that a section ``[ci]`` describes; raises InputError naming the setting."""
-        known = {item.name: settings[item.name] for item in fields(cls) if item.name in settings}
-        for name, value in known.items():
-            legal: Any = {"port": int, "ready_timeout": int | float}.get(name, str)
-            if isinstance(value, bool) or not isinstance(value, legal):
-                raise InputError(f"{place}: ci.{name} is {value!r:.40}; write a {'text' if legal is str else 'number'}")
-        return cls(**known)
 
 
 @dataclass

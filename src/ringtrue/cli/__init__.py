@@ -38,7 +38,6 @@ GROUPS = {
         "comment": "ci:comment_command",
         "experiment": "experiment:app",
         "sweep": "sweep:sweep_command",
-        "learn": "sweep:learn_command",
         "review": "review:app",
     },
     "Live": {

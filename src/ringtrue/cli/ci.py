@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -172,7 +172,7 @@ def _compared(job: CiJob, ref: str) -> Outcome:
     with lib.ci.checkout(ref, say=_say) as (folder, commit):
         try:
             base, notes = _base_job(job, folder)
-        except InputError as problem:
+        except (InputError, typer.BadParameter) as problem:
             raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {problem}") from problem
         _check_addresses(job, base, folder)
         side = _evaluated(job, Path(), "head", "--no-cache")
@@ -208,7 +208,8 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
 
     service, named_here = job.service, is_given(job.context, "serve")
     if not named_here and own.get("serve"):
-        service = lib.ci.ServiceCommands.of(own, base.file)
+        params = job.context.command.make_context("ci", [], parent=job.context.parent, default_map=own).params
+        service = lib.ci.ServiceCommands(**{field.name: params[field.name] for field in fields(lib.ci.ServiceCommands)})
     elif not named_here and service and head.file:
         place = folder / os.path.relpath(head.file, Path.cwd())
         place.write_bytes(head.file.read_bytes())

@@ -257,7 +257,8 @@ def _answer_all(
     kind = _check_target(target)
     golden = lib.golden.load(queries)
     if collection is not None:
-        check_judged(golden, collection, certain=not asks_others(retriever))
+        others = any(part.name == "connect" for part in lib.retrieve.parts_of(retriever))  # which may know other documents
+        _check_judged(golden, collection, certain=not others)
     if kind == "trec":
         for name in (*(query.query_id for query in golden.queries), *(collection.ids().values() if collection else ())):
             lib.formats.check_field(name)
@@ -293,12 +294,7 @@ def _check_target(target: Path) -> str:
     return kind
 
 
-def asks_others(retriever: str) -> bool:
-    """Return whether a connected system answers too, which may know documents that are not in the folder."""
-    return any(part.name == "connect" for part in lib.retrieve.parts_of(retriever))
-
-
-def check_judged(golden: lib.records.GoldenSet, collection: lib.retrieve.Collection, *, certain: bool) -> None:
+def _check_judged(golden: lib.records.GoldenSet, collection: lib.retrieve.Collection, *, certain: bool) -> None:
     """Raise CannotDecide if the documents are not those that a set judges; otherwise note how many are missing."""
     judged = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
     here = set(collection.ids().values())

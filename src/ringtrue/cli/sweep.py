@@ -1,4 +1,4 @@
-"""``ringtrue sweep`` and ``ringtrue learn``: try settings of a search, and confirm the best on queries that had no say."""
+"""``ringtrue sweep``: try settings of a search, and confirm the best on queries that had no say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from ringtrue.cli import lib, show
 from ringtrue.cli.experiment import FILE
 from ringtrue.cli.options import Json, utc_now
-from ringtrue.cli.search import DEFAULT_FOLDER, asks_others, check_judged, opened, progress_bar
+from ringtrue.cli.search import opened, progress_bar
 from ringtrue.config import cache_folder
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
 
@@ -174,45 +174,3 @@ def _notes(found: lib.experiment.Sweep) -> Iterator[str]:
 
 def _told(retriever: str, chunks: str | None) -> str:
     return retriever if chunks is None else f"{retriever} over {chunks}"
-
-
-def learn_command(
-    golden: Annotated[str, typer.Argument(help="A golden set with judgments: a shipped name, a file or a BEIR folder.")],
-    channels: Annotated[list[str] | None, typer.Option("--channel", "-c", help="A retriever; default: bm25 and dense.")] = None,
-    folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
-    held_out: Annotated[float, typer.Option(help="Share of the queries kept for confirmation.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
-    json: Json = False,
-) -> None:
-    """Learn channel weights and confirm them on held-out queries.
-
-    Example: ringtrue ingest hotel && ringtrue learn hotel
-    """
-    from ringtrue.retrieve.learn import MEASURE, answers_of, learn, reached
-
-    names = channels or ["bm25", "dense"]
-    whole = lib.golden.load(golden)
-    tuning, rest = lib.golden.split(whole, held_out=held_out, seed=seed)
-    collection = opened(folder)
-    check_judged(whole, collection, certain=not any(map(asks_others, names)))
-    answers = answers_of(names, collection, whole)
-    learned = learn(names, answers, tuning)
-    sides = {"tuning": tuning, "held_out": rest}
-    parts = {
-        side: {query.query_id: answers[query.query_id] for query in part.queries if query.query_id in answers}
-        for side, part in sides.items()
-    }
-    even = [1 / len(names)] * len(names)
-    rows = {"rrf": None, "equal weights": even, "learned": learned.weights}
-    values = {name: {side: reached(parts[side], sides[side], weights) for side in sides} for name, weights in rows.items()}
-    better = values["learned"]["held_out"] >= values["rrf"]["held_out"]
-    counts = [f"{side.replace('_', ' ')} ({show.counted(len(part), 'query')})" for side, part in parts.items()]
-    show.result(
-        json,
-        {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better},
-        show.Table((MEASURE, *counts), [(name, *value.values()) for name, value in values.items()]),
-        f"\nlearned: {learned.expression}",
-        "On the held-out queries it is not worse than RRF. A difference this small may be chance; compare before you ship."
-        if better
-        else "On the held-out queries it is worse than RRF: keep RRF or the default hybrid.",
-    )

@@ -230,14 +230,6 @@ def test_a_service_that_is_started_for_each_side_is_fine_and_must_be_asked() -> 
         check_addresses(AskedServers({"vectors": theirs}, STARTED), None, shared=False)
 
 
-def test_settings_of_the_wrong_type_are_told() -> None:
-    with pytest.raises(InputError, match=r"base.toml: ci.port is '80'; write a number"):
-        ServiceCommands.of({"serve": "x", "port": "80"}, "base.toml")
-    assert ServiceCommands.of({"serve": "x", "setup": "y", "ready_timeout": 5}, "base.toml") == ServiceCommands(
-        "x", ready_timeout=5
-    )
-
-
 def test_the_port_of_a_connection_comes_from_the_environment_or_from_the_setting_beside_it(monkeypatch) -> None:
     settings = {"url": "http://localhost:{port}/find", "lookup": {"url": "http://localhost:{port}/{id}"}, "port": 8000}
     monkeypatch.delenv("RINGTRUE_PORT", raising=False)

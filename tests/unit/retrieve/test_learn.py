@@ -48,12 +48,3 @@ def test_the_grid_shares_everything_out() -> None:
 def test_one_channel_has_nothing_to_weigh() -> None:
     with pytest.raises(InputError, match="two or more"):
         learn(["bm25"], {}, GOLDEN)
-
-
-def test_the_command_learns_and_confirms(ringtrue, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert ringtrue("ingest", "memory-bench", "--retriever", "rrf(bm25, fts5)").code == 0
-    found = ringtrue("learn", "memory-bench", "-c", "bm25", "-c", "fts5", "--json").json
-    assert set(found) == {"expression", "measure", "values", "not_worse_than_rrf"}
-    assert found["values"]["learned"]["tuning"] >= found["values"]["equal weights"]["tuning"]
-    assert "learned: weighted(bm25, fts5" in ringtrue("learn", "memory-bench", "-c", "bm25", "-c", "fts5").out
