@@ -190,7 +190,11 @@ def test_import_renumbers_only_when_asked(ringtrue, seeded) -> None:
         (["experiment", "add", "runs/nothing", "--verdict", "REJECTED (x)"], 2, "is not a run folder"),
         (["experiment", "add", "runs/after"], 2, "nothing to compare with"),
         (["experiment", "add", "runs/after", "--verdict", "no"], 2, "ACCEPTED (why)"),
-        (["experiment", "add", "runs/after", "--verdict", "REJECTED (x)", "--date", "monday"], 2, "is not a day"),
+        (
+            ["experiment", "add", "runs/after", "--verdict", "REJECTED (x)", "--date", "monday"],
+            2,
+            "does not match the format '%Y-%m-%d'",
+        ),
         (["experiment", "add", "runs/after", "--verdict", "REJECTED (x)", "--change", "k"], 2, "names no value"),
         (["experiment", "import", "nowhere.json"], 2, "there is no such file"),
         (["experiment", "export", "x.txt"], 2, "there is no such file"),

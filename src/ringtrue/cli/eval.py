@@ -91,7 +91,7 @@ def evaluated(
         raise InputError("no golden set is named; write --golden hotel, or golden = '…' under [eval] in ringtrue.toml")
     search = asked.search()
     local = any(lib.retrieve.names_documents(text) for text in lib.run.expressions_of(search))
-    with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher, _kept_when_stopped():
+    with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher:
         options = show.pick(
             asked, "k", "workers", "timeout", "retries", "passes", "sample", "session", "scope", "route_by", "failed", "version"
         )
@@ -99,9 +99,13 @@ def evaluated(
         options |= {"split": asked.split.replace("-", "_"), "watch": lib.run.files_matching(asked.watch or ())}
         options |= {"collection": opened(asked.folder) if asked.folder is not None and local else None}
         wanted = measures or lib.run.usual_measures(asked.k)
-        found = lib.run.evaluate(
-            search, asked.golden, measures=wanted, components=components, resume=resume, watcher=watcher, **options
-        )
+        try:
+            found = lib.run.evaluate(
+                search, asked.golden, measures=wanted, components=components, resume=resume, watcher=watcher, **options
+            )
+        except KeyboardInterrupt:
+            show.note("the answers so far are kept: the same command continues (--resume, if Ringtrue cannot see the system)")
+            raise
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
     found = replace(found, setup=replace(found.setup, arguments=_arguments(asked)))
     name = name or lib.run.branch_and_commit(Path.cwd()) or ""
@@ -117,16 +121,6 @@ def _arguments(asked: Asked) -> tuple[str, ...]:
         ("--scope", asked.scope), *(("--allow", name) for name in asked.allow or ()),
     ]  # fmt: skip
     return tuple(text for option, value in options if value for text in (option, str(value)))
-
-
-@contextmanager
-def _kept_when_stopped() -> Iterator[None]:
-    """Say, if the user stops an evaluation, that nothing is lost."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        show.note("the answers so far are kept: the same command goes on there (--resume, if Ringtrue cannot see the system)")
-        raise
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,7 @@ def add(
     ] = None,
     verdict: Annotated[str, typer.Option(help="Your own verdict: 'REJECTED (too slow)'; default: from gate and test.")] = "",
     measure: Annotated[str | None, typer.Option("--measure", "-m", help="The measure whose test decides.")] = None,
-    day: Annotated[str | None, typer.Option("--date", help="The date, like 2026-01-04; default: today.")] = None,
+    day: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"], help="The date; default: today.")] = None,
     file: File = FILE,
     json: Json = False,
 ) -> None:
@@ -61,7 +61,7 @@ def add(
         "commit": commit,
     }
     said = lib.experiment.check_verdict(verdict) if verdict else ""
-    given = lib.experiment.Experiment("", _day(day).isoformat(), description, changes, verdict=said, **places)
+    given = lib.experiment.Experiment("", (day or utc_now()).date().isoformat(), description, changes, verdict=said, **places)
     policy = lib.verdict.Policy.configured(load_config())
     made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])
@@ -227,15 +227,6 @@ def _opened(file: Path) -> lib.experiment.ExperimentFile:
             f"{file}: there is no such file; add an experiment with `ringtrue experiment add`, or name it with --file"
         )
     return lib.experiment.ExperimentFile(file)
-
-
-def _day(text: str | None) -> date:
-    if text is None:
-        return utc_now().date()
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"--date {text!r} is not a day; write it like 2026-01-04") from None
 
 
 def _commit(name: str) -> str:

@@ -25,7 +25,7 @@ from ringtrue.cli.options import (
     moment,
     utc_now,
 )
-from ringtrue.errors import InputError, check_choice, nearest
+from ringtrue.errors import InputError, check_choice
 from ringtrue.traffic import KINDS, kind_of
 
 if TYPE_CHECKING:
@@ -228,12 +228,8 @@ def prune(
 
 
 def _traffic(text: str) -> Traffic | Literal["all"]:
-    if text == "all":
-        return "all"
-    try:
-        return kind_of(text)
-    except InputError:
-        raise InputError(f"--traffic {text!r:.40} is unknown; did you mean {nearest(text, [*KINDS, 'all'])}?") from None
+    check_choice(text, (*KINDS, "all"), f"--traffic {text!r:.40} is unknown")
+    return "all" if text == "all" else kind_of(text)
 
 
 def _following(store: lib.store.Store, found: list[lib.store.LoggedQuery], **chosen: Any) -> Iterator[lib.store.LoggedQuery]:

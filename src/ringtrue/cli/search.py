@@ -186,12 +186,8 @@ def search_command(
     Example: ringtrue search --queries scifact/ --in scifact-index --run hybrid.run -k 100
     """
     wanted = pairs_of(scope or (), "--scope", "city=Bath")
-    if (text is None) == (queries is None):
-        raise InputError("give either a question or --queries; see `ringtrue search --help`")
-    if (queries is None) != (run is None):
-        raise InputError("--queries and --run belong together: the answers to the queries become the run file")
-    if explain and queries is not None:
-        raise InputError("--explain shows one answer; leave it out with --queries, or ask one question")
+    if (text is None) == (queries is None) or (queries is None) != (run is None) or (explain and text is None):
+        raise InputError("give one query, with --explain if you like, or --queries with --run for the file of answers")
     collection = opened(folder) if lib.retrieve.names_documents(retriever) else None
     found = lib.retrieve.build(retriever, collection)
     if queries is not None and run is not None:
