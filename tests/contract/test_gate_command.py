@@ -40,7 +40,7 @@ def test_checks_for_reading_are_counted_and_shown_when_asked_for(ringtrue: Ringt
         "PASS: all 12 checks hold against baseline 1.0.0; 1 more is informational.\nbm25 on made-v1.0.0; k = "
     )
     assert "1 informational check not shown: --verbose shows it" in found.out
-    assert "another" not in found.out + found.err
+    assert "measured on test-machine, now on another" not in found.out + found.err
     told = ringtrue("gate", "--run", "elsewhere", "--verbose").out
     assert "measured on test-machine, now on another" in told
     assert "more check" not in told

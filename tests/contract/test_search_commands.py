@@ -243,8 +243,8 @@ def test_scores_that_contradict_the_order_become_ranks_and_are_told(ringtrue, no
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("nowhere/x.run", "there is no folder 'nowhere'"),
-        ("notes", "is a folder"),
+        ("nowhere/x.run", "nowhere/x.run: cannot be written; name a file in a folder that exists"),
+        ("notes", "notes: cannot be written"),
         ("x.parquet.gz", "without .gz"),
         ("x.run", "'odd name' cannot stand in a TREC file"),
     ],

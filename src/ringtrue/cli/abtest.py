@@ -39,7 +39,7 @@ def create(
     who: Who = "",
     options: StoreOptions,
 ) -> None:
-    """Start the test of a feature.
+    """Start a sequential test of a feature.
 
     Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
     Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
@@ -64,7 +64,7 @@ def status(
     feature: Annotated[str | None, typer.Argument(help="The feature; default: all tests.")] = None,
     options: StoreOptions,
 ) -> None:
-    """Show how a test stands, or all tests.
+    """Show the state of a test, or of all tests.
 
     Example: ringtrue test status
     Example: ringtrue test status rerank-v2 --json
@@ -90,9 +90,9 @@ def update(
     file: Annotated[Path, typer.Argument(help="A table with query_id, control and treatment; - is CSV from standard input.")],
     options: StoreOptions,
 ) -> None:
-    """Count the scores of both sides; a query counts once, however often it is reported.
+    """Add scores of both sides to a test. A query counts once, however often it is reported.
 
-    A file counts as a whole: if one of its rows cannot be used, nothing is counted.
+    If a row of the file is invalid, nothing is counted.
 
     Example: ringtrue test update rerank-v2 scores.csv
     Example: printf 'query_id,control,treatment\\neq_17,0.5,1\\n' | ringtrue test update rerank-v2 -
@@ -123,7 +123,7 @@ def pause(
     who: Who = "",
     options: StoreOptions,
 ) -> None:
-    """Stop counting queries; what was counted stays.
+    """Pause a test. Queries are not counted until it is resumed.
 
     Example: ringtrue test pause rerank-v2 --why "index is being rebuilt"
     """
@@ -138,7 +138,7 @@ def resume(
     who: Who = "",
     options: StoreOptions,
 ) -> None:
-    """Go on counting queries.
+    """Resume a paused test.
 
     Example: ringtrue test resume rerank-v2
     """
@@ -157,10 +157,10 @@ def simulate(
     check: Annotated[bool, typer.Option("--check", help="Exit 1 if sprt or confidence-sequence break alpha or beta.")] = False,
     json: Json = False,
 ) -> None:
-    """Show how often each method errs when looked at after every query: false accepts without a gain, power with one.
+    """Simulate tests that are checked after every query: false accepts without a gain, power with one.
 
-    Differences are gaussian, skewed, zero-inflated, discrete and of rare large gains or losses, all within −1 to 1. --check
-    allows for the chance of so many simulations.
+    The differences are Gaussian, skewed, zero-inflated, discrete, or rare large gains or losses, all within −1 to 1. --check
+    allows for the random error of the simulations.
 
     Example: ringtrue test simulate --check
     Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
@@ -265,11 +265,11 @@ def interleave_command(
     settle: Annotated[float, typer.Option(help="With --feature: minutes to wait for the clicks of an impression.")] = 30.0,
     options: StoreOptions,
 ) -> None:
-    """Merge two rankings and learn which one users prefer.
+    """Interleave two rankings and find out which one users prefer.
 
-    Without --clicks the lists are shown; a click on a place with a credit above 0 speaks for the treatment, below 0 for the
-    control. With --clicks the same lists are drawn again and their clicks weighed. With --feature the lists and clicks are
-    those of the log.
+    Without --clicks, shows the lists: a click on a result with a credit above 0 counts for the treatment, below 0 for the
+    control. With --clicks, draws the same lists again and scores the clicks. With --feature, takes lists and clicks from the
+    log.
 
     Example: ringtrue interleave before.run after.run --query q7 -k 5
     Example: ringtrue interleave before.run after.run --json > lists.json

@@ -91,11 +91,11 @@ def ci_command(
     key: Annotated[str, typer.Option(help="Name of this gate, if a pull request has several.")] = "",
     json: Json = False,
 ) -> None:
-    """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.
+    """Run the gate in CI, with reports and a pull-request comment. Returns the exit code of the gate.
 
     Settings come from [eval], [gate] and [ci] in ringtrue.toml; options override them. With --serve, each side runs its own
-    search service, from its own checkout and on its own port: write {port} in these commands and in the connection's url. A
-    comment that cannot be posted is reported but never changes the exit code.
+    search service, from its own checkout and on its own port: write {port} in these commands and in the connection's url. If
+    the comment cannot be posted, the output says so; the exit code does not change.
 
     Example: ringtrue ci
     Example: ringtrue ci --base-ref origin/main --setup 'pip install -e .'

@@ -30,9 +30,9 @@ def demo(
     folder: Annotated[Path, typer.Option("--out", "-o", help="Folder for documents, runs and the report.")] = FOLDER,
     json: Json = False,
 ) -> None:
-    """Evaluate, compare, gate and report on sample data. Ingests the hotel set and evaluates three searches.
+    """Evaluate, compare, gate and report on sample data: ingests the hotel set and evaluates three searches.
 
-    Everything it writes lies in one folder; a second run takes what did not change from there and from the cache.
+    Everything is written to one folder. Running it again reuses that folder and the cache.
 
     Example: ringtrue demo
     """

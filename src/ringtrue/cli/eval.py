@@ -247,9 +247,9 @@ def eval_command(
 ) -> None:
     """Measure a search on a golden set.
 
-    Asks every question of the set and scores the answers, if the set's documents are in the index. Writes a run folder (which
-    compare, gate and report read) and a Markdown report, and adds the result to the store, where `ringtrue serve` shows it.
-    Repeating the same evaluation reads the cache and says so.
+    Sends every query of the set and scores the answers, provided that the index holds the set's documents. Writes a run folder
+    (for compare, gate and report) and a Markdown report, and adds the result to the store (for `ringtrue serve`). If nothing
+    changed since the last evaluation, the result comes from the cache and is marked as cached.
 
     Example: ringtrue eval --golden hotel --retriever hybrid --components
     Example: ringtrue eval --golden my-set.yaml --retriever "connect('shop')" --out runs/today

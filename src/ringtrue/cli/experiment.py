@@ -41,10 +41,10 @@ def add(
     file: File = FILE,
     json: Json = False,
 ) -> None:
-    """Record a run as an experiment: its numbers, what differs from the baseline, and accepted or rejected with the reason.
+    """Record a run as an experiment: its numbers, the changes since the baseline, and a verdict with its reason.
 
-    Rejected: breaks a gate rule that held before, or is worse in the paired test. Accepted: better in that test.
-    Undecided: anything else.
+    Rejected: it breaks a gate rule that the baseline meets, or is worse in the paired test. Accepted: better in that test.
+    Otherwise undecided.
 
     Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
     Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
@@ -103,7 +103,7 @@ def list_experiments(
 def show_experiment(
     experiment: Annotated[str, typer.Argument(metavar="ID", help="Like exp-001.")], file: File = FILE, json: Json = False
 ) -> None:
-    """Show all that is known about one experiment.
+    """Show everything recorded about one experiment.
 
     Example: ringtrue experiment show exp-001
     """
@@ -127,7 +127,7 @@ def compare_experiments(
     file: File = FILE,
     json: Json = False,
 ) -> None:
-    """Compare two experiments; if both run folders still exist, with every test.
+    """Compare two experiments, with all tests if both run folders still exist.
 
     Example: ringtrue experiment compare exp-001 exp-002
     """

@@ -76,14 +76,14 @@ def add(
 @app.command("list")
 def list_events(
     *,
-    count: Annotated[int, typer.Option("-n", min=1, help="Number of events, newest first.")] = 20,
+    count: Annotated[int, typer.Option("-n", min=1, help="Number of events.")] = 20,
     window: Window,
     event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only events of this type.")] = None,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only events of this session.")] = None,
     query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only events of the search with this id.")] = None,
     options: StoreOptions,
 ) -> None:
-    """Show the last events, the newest at the end.
+    """Show the latest events, newest last.
 
     Example: ringtrue feedback list --since 24h --type click --type selection
     Example: ringtrue feedback list --session s-17 --json
@@ -107,7 +107,7 @@ def list_events(
 @app.command()
 def judgments(
     *,
-    count: Annotated[int, typer.Option("-n", min=1, help="Number of events, newest first.")] = 20,
+    count: Annotated[int, typer.Option("-n", min=1, help="Number of judgments.")] = 20,
     source: Annotated[
         str | None, typer.Option(help="Only judgments from this source: manual, validated, implicit or bootstrapped.")
     ] = None,
@@ -115,7 +115,7 @@ def judgments(
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only judgments of this item.")] = None,
     options: StoreOptions,
 ) -> None:
-    """Show the judgments in the store, derived and by hand, the newest at the end.
+    """Show the judgments in the store, derived and manual, newest last.
 
     Example: ringtrue feedback judgments --source implicit
     Example: ringtrue feedback judgments --item faq-12 --json
@@ -155,9 +155,9 @@ def derive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")] = False,
     options: StoreOptions,
 ) -> None:
-    """Derive judgments: selected 2, useful 3, not useful 0; shown and never opened stays unknown.
+    """Derive judgments from events: selected 2, useful 3, not useful 0. Results that nobody opened stay unjudged.
 
-    A re-run replaces what it derived before for the same queries, and never a judgment by hand.
+    Running it again replaces its earlier judgments of the same queries, never manual ones.
 
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
@@ -199,10 +199,10 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be learned, without writing it.")] = False,
     options: StoreOptions,
 ) -> None:
-    """Learn from selections: words of a query become trigger phrases of the item that was chosen.
+    """Learn trigger phrases from selections: words of a query become phrases that trigger the selected item.
 
-    A phrase serves after 7 days of rehearsal and expires 30 days after the last selection that confirmed it. An item whose age
-    is not known otherwise is as old as the first logged search that showed it. Doing it again learns nothing twice.
+    A phrase becomes active after a shadow period of 7 days and expires 30 days after the last selection that confirmed it. The
+    age of an item is that of its document, or of the first logged search that showed it. You can run it repeatedly.
 
     Example: ringtrue feedback learn --since 7d --dry-run
     Example: ringtrue feedback learn --since 7d --in .ringtrue/index
@@ -236,11 +236,11 @@ def learn(
 def phrases(
     *,
     history: Annotated[
-        bool, typer.Option("--audit", help="Show the history instead: what was learned, confirmed and removed.")
+        bool, typer.Option("--audit", help="Show the history instead: phrases learned, confirmed and withdrawn.")
     ] = False,
     options: StoreOptions,
 ) -> None:
-    """Show what was learned from selections: which phrases call which item, and whether they serve already.
+    """Show the learned phrases: which item each one triggers, and whether it is active yet.
 
     Example: ringtrue feedback phrases
     Example: ringtrue feedback phrases --audit
@@ -329,10 +329,10 @@ def sessions_command(
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.")] = 0,
     options: StoreOptions,
 ) -> None:
-    """Summarise sessions and how their tasks ended.
+    """Summarise sessions and the outcomes of their tasks, and show how the two correlate.
 
-    Shows how searches correlate with the outcome of tasks. Outcomes come from the store (`ringtrue memory sync` puts those
-    of the agent memory there) and from --outcomes, which wins.
+    Outcomes come from the store (`ringtrue memory sync` adds those of the agent memory) and from --outcomes, which takes
+    precedence.
 
     Example: ringtrue sessions --since 7d
     Example: ringtrue sessions --outcomes tasks.jsonl --json

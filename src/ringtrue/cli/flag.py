@@ -21,7 +21,8 @@ def set_flag(
     rollout: Annotated[float | None, typer.Option(help="Percentage of users who get the feature.")] = None,
     state: Annotated[str | None, typer.Option(help="running, paused, graduated or rejected.")] = None,
     shadow: Annotated[
-        bool | None, typer.Option("--shadow/--no-shadow", help="Only run in the shadow of production.", show_default=False)
+        bool | None,
+        typer.Option("--shadow/--no-shadow", help="Run only beside production, unseen by users.", show_default=False),
     ] = None,
     min_samples: Annotated[int | None, typer.Option(help="Queries needed for a decision.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Improvement needed for graduation.")] = None,
@@ -32,7 +33,7 @@ def set_flag(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Create a flag or change it. A new flag starts off for everybody.
+    """Create or change a flag. A new flag is off for everybody.
 
     RINGTRUE_FLAG_MULTI_VECTOR=on, off or a percentage overrides the store in that environment.
 
@@ -116,9 +117,9 @@ def graduate(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Move a feature one stage on if the evidence allows it, back if a guardrail is broken; otherwise say why it waits.
+    """Move a feature one stage on if the evidence allows it, roll it back if a guardrail is broken, or say why it waits.
 
-    Exit code 0: moved on or done; 1: rolled back or rejected; 3: it waits. Run it as often as you like.
+    Exit code 0: advanced or finished; 1: rolled back or rejected; 3: waiting. You can run it as often as you like.
 
     Example: ringtrue flag graduate new-ranking --dry-run
     Example: ringtrue flag graduate --all
@@ -157,7 +158,7 @@ def rollback(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Take a feature away from everybody at once and pause it.
+    """Turn a feature off for everybody immediately and pause it.
 
     Example: ringtrue flag rollback new-ranking --why "complaints about missing bookings"
     """

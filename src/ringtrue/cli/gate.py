@@ -83,10 +83,9 @@ def gate_command(
 ) -> None:
     """Check a search against floors and its baseline, for CI. Never changes the baseline.
 
-    Exit code 0: pass; 1: a check failed; 2: usage or bad input; 3: could not decide. The policy stands under [gate] in
-    ringtrue.toml; what is evaluated is taken from [eval] there, unless it is given here. A run (--run) that is not of this
-    search, these documents and this golden set proves nothing about them: exit code 3. The verdict goes to the store where
-    there is one.
+    Exit code 0: pass; 1: a check failed; 2: usage or bad input; 3: could not decide. The policy is under [gate] in
+    ringtrue.toml; options that are not given come from [eval] there. A run (--run) of another search, other documents or
+    another golden set proves nothing: exit code 3. If there is a store, the verdict is added to it.
 
     Example: ringtrue gate --golden hotel --retriever hybrid
     Example: ringtrue gate --run runs/today --mode statistical --floor 'R@5=0.85' --report gate.md --report junit.xml
@@ -172,7 +171,7 @@ app = command_group("Show or update the baseline file that gates compare with.")
 
 @app.command("show")
 def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None:
-    """Show what the baseline holds: version, retriever, golden set, measures, latency.
+    """Show the baseline: version, retriever, golden set, measures, latency.
 
     Example: ringtrue baseline show
     """
@@ -210,7 +209,7 @@ def update(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Take a run as the new standard, after showing what moves. A worse run is refused (exit 1) without --force --reason.
+    """Make a run the new baseline and show what changes. A worse run is refused (exit 1) without --force and --reason.
 
     Example: ringtrue baseline update --run runs/today
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"

@@ -48,7 +48,7 @@ def show_set(
     document: Annotated[str | None, typer.Option("--document", "-d", help="Show one document.")] = None,
     json: Json = False,
 ) -> None:
-    """Show what a golden set holds: its facts, one query with its judgments, or one document.
+    """Show a summary of a golden set, one query with its judgments, or one document.
 
     Example: ringtrue golden show hotel --query q001
     """
@@ -108,7 +108,7 @@ def diff(
     new: Annotated[str, typer.Argument(help="The newer version.")],
     json: Json = False,
 ) -> None:
-    """Show what changed between two versions of a golden set, and by whom.
+    """Show what changed between two versions of a golden set, and who changed it.
 
     Example: ringtrue golden diff golden-dataset-v1.0.0.json golden-dataset-v1.1.0.json
     """
@@ -148,7 +148,7 @@ def split(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Divide a set into a part to tune on and a part held out, the same way every time.
+    """Split a set into a tuning part and a held-out part, always in the same way.
 
     Example: ringtrue golden split hotel --out parts
     """
@@ -187,7 +187,7 @@ def plan(
     k: Annotated[int, typer.Option("-k", min=1, help="Documents of each run to check for judgments.")] = 10,
     json: Json = False,
 ) -> None:
-    """Say what a set can detect, how many more queries each slice needs, and which documents to judge next.
+    """Show which difference a set can detect, how many more queries each slice needs, and which documents to judge next.
 
     Example: ringtrue golden plan hotel --difference 0.05 --run a.run --run b.run
     """
@@ -233,7 +233,7 @@ def convert(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Write a golden set in another format, and say what that format cannot hold.
+    """Convert a golden set to another format, and list what that format cannot store.
 
     Example: ringtrue golden convert hotel hotel-beir --format beir
     Example: ringtrue golden convert stars.csv gold.json --columns query=question,doc_id=sku,grade=stars
@@ -257,10 +257,10 @@ def ingest(
     remove: Annotated[bool, typer.Option("--remove/--keep", help="Remove what was ingested, instead of writing it.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a set's documents into a connected system, wait until they can be found, and remove them again with --remove.
+    """Write a set's documents to a connected system and wait until they are searchable; --remove deletes them.
 
-    They get ids of their own (golden:hotel:…), with source hash and tenant where the connection's plant setting stores them:
-    what is there and unchanged is not written again, and nothing else is touched.
+    They get ids of their own (golden:hotel:…), with a source hash and the tenant if the connection's plant setting stores them.
+    Unchanged documents are not written again, and other documents are not touched.
 
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test --remove
@@ -344,7 +344,7 @@ def agreement(
     check: Annotated[bool, typer.Option("--check", help="Exit 1 unless the agreement exceeds the minimum.")] = False,
     json: Json = False,
 ) -> None:
-    """Measure how far raters agree: Cohen's kappa for two, Krippendorff's alpha for more, with their disagreements.
+    """Measure how well raters agree and list their disagreements: Cohen's kappa for two, Krippendorff's alpha for more.
 
     Example: ringtrue golden agreement rater-a.qrels rater-b.qrels --check
     """

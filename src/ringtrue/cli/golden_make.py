@@ -53,9 +53,9 @@ def bootstrap_command(
 ) -> None:
     """Make a golden set without hand labels, from names, citations, feedback, generated queries or a list of queries.
 
-    A second run rewrites its own rows only; rows of other methods and queries that a person confirmed (source chair or
-    manual) stay as they are. Until a person confirms one, the set is provisional, and every report says so. A generated query
-    that shares more than 40 % of its content words with its document is refused.
+    Running it again replaces only the rows it made; rows of other methods, and queries that a person confirmed (source chair
+    or manual), are kept. Until a person confirms a judgment, the set is provisional, and every report says so. Generated
+    queries that share more than 40 % of their content words with their document are rejected.
 
     Example: ringtrue golden bootstrap corpus.jsonl --out known-item.json
     Example: ringtrue golden bootstrap docs/ --from feedback --project shop --out live.json
@@ -232,7 +232,7 @@ def refresh_command(
     retriever: Annotated[
         str | None, typer.Option(help="Search again with this retriever; default: use the logged results.")
     ] = None,
-    depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per question.")] = 20,
+    depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per query.")] = 20,
     rule: Annotated[str, typer.Option(help="How several grades become one: majority, max, newest, adjudicated.")] = "majority",
     adjudicator: Annotated[
         str | None, typer.Option(help="Who decides disputes with --rule adjudicated; not one of the raters.")
@@ -242,12 +242,12 @@ def refresh_command(
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
-    """Renew a golden set from logged searches: propose 20 questions, have them judged blind, replace as many old queries.
+    """Refresh a golden set from logged searches: propose 20 new queries, have them judged blind, and replace 20 old ones.
 
-    The first call puts the pairs into the review queue (ringtrue review next). Called again it shows how far the reviewers
-    are, and with --out it writes the next version, if they agree: Cohen's kappa (Krippendorff's alpha for more than two) must
-    exceed 0.6, or the refresh is refused with the disagreements listed (exit code 1). Queries that a person confirmed are
-    never replaced. With --first, 2 to 4 weeks of searches make a regression set of their own.
+    The first run adds the pairs to the review queue (ringtrue review next); later runs show the progress of the reviewers.
+    --out writes the next version if they agree: Cohen's kappa (Krippendorff's alpha for more than two) must exceed 0.6,
+    otherwise the refresh is refused and the disagreements are listed (exit code 1). Queries that a person confirmed are never
+    replaced. --first makes a separate regression set from 2 to 4 weeks of searches.
 
     Example: ringtrue golden refresh hotel
     Example: ringtrue golden refresh hotel --out golden-dataset-v2.0.0.json
@@ -382,7 +382,7 @@ def validate_command(
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     json: Json = False,
 ) -> None:
-    """Check a golden set against every rule of its profile and list all problems at once. Exit code 2 when there is an error.
+    """Check golden sets against all rules of their profiles and list every problem. Exit code 2 if there is an error.
 
     Example: ringtrue golden validate hotel my-set.yaml
     """

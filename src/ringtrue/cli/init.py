@@ -41,8 +41,8 @@ def init_command(
 ) -> None:
     """Write ringtrue.toml, a starter golden set and CI files.
 
-    Indexes a folder of documents and makes a provisional golden set from it; in an empty folder, adds sample documents to
-    try. Detects the settings of a running HTTP endpoint. Keeps existing files, except with --overwrite.
+    Indexes a folder of documents and makes a provisional golden set from it; an empty folder gets sample documents. Detects
+    the settings of a running HTTP endpoint. Keeps existing files unless --overwrite is given.
 
     Example: ringtrue init
     Example: ringtrue init --yes --ci both --dir my-search

@@ -55,10 +55,10 @@ def tail(
     traffic: Whose = "user",
     options: StoreOptions,
 ) -> None:
-    """Show the last searches, the newest at the end.
+    """Show the latest searches, newest last.
 
-    Shows users' searches; --traffic selects those of evaluations, gates, shadow runs or tests. With --follow and --json,
-    prints one object per line.
+    By default these are users' searches; --traffic selects those of evaluations, gates, shadow runs or tests. With --follow
+    and --json, prints one object per line.
 
     Example: ringtrue log tail -n 5
     Example: ringtrue log tail -f --tool shop
@@ -90,9 +90,9 @@ def stats(
     traffic: Whose = "user",
     options: StoreOptions,
 ) -> None:
-    """Show the log in numbers: volume, latency, searches that found nothing, what is missing from the log.
+    """Show statistics of the log: volume, latency, searches without results, and what is missing from the log.
 
-    The proxy is a health figure made of a search's own scores and latency (docs/log.md); it is not quality.
+    The proxy is a health figure computed from a search's own scores and latency (docs/log.md); it does not measure quality.
 
     Example: ringtrue log stats --since 24h
     Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
@@ -218,7 +218,7 @@ def prune(
     store: StoreUrl = None,
     json: Json = False,
 ) -> None:
-    """Archive and delete what is older than it may be kept; the same as ringtrue store prune.
+    """Archive and delete rows that are past their retention; the same as ringtrue store prune.
 
     Example: ringtrue log prune --dry-run
     """

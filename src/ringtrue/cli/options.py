@@ -157,7 +157,7 @@ def pairs_of(items: Iterable[str], option: str, example: str) -> dict[str, str]:
         if not name or not value:
             raise InputError(f"{option} {item!r:.80} cannot be read; write it like {option} {example}")
         if name in found:
-            raise InputError(f"{option} names '{name}' twice; give one value")
+            raise InputError(f"{option} names '{name}' twice ({found[name]!r} and {value!r}); give one value")
         found[name] = value
     return found
 

@@ -38,9 +38,9 @@ def report_command(
 ) -> None:
     """Write a report on a run, as Markdown, HTML, JSON and more.
 
-    It judges as ringtrue gate does: by ringtrue-baseline.json if it lies in this folder, and by [gate] of ringtrue.toml.
-    One format goes to standard output, HTML and several formats to reports/, unless --out says otherwise. The exit code is 0
-    once the report is written, whatever it says: judging is what ringtrue gate is for.
+    The verdict is that of ringtrue gate: by ringtrue-baseline.json in this folder, if there is one, and by [gate] in
+    ringtrue.toml. A single format goes to standard output; HTML and several formats go to reports/, unless --out says
+    otherwise. The exit code is 0 whatever the verdict; use ringtrue gate to fail a build.
 
     Example: ringtrue report runs/today
     Example: ringtrue report runs/today --against runs/before --format html
@@ -195,7 +195,7 @@ def _measures(report: lib.report.Report) -> Parts:
     scores = report.evaluation.scores
     found = [line for line in lib.report.measure_lines(report) if line.measure not in lib.report.PERCENTILES]
     judged = any(line.status for line in found)
-    compared = any(line.baseline is not None for line in found)
+    compared = lib.report.same_golden(report) and any(line.baseline is not None for line in found)
     rows: list[list[object]] = []
     for line in found:
         if compared:

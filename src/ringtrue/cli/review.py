@@ -45,7 +45,7 @@ def add(
     corpus: Annotated[str | None, typer.Option(help="Documents for reviewers to read, if set and runs have no text.")] = None,
     options: StoreOptions,
 ) -> None:
-    """Put unjudged documents into the queue, those first that would change a comparison of the runs most.
+    """Add unjudged documents to the queue, starting with those that could change a comparison of the runs most.
 
     Reviewers read the documents of the set, of a run folder (if its connection sets text = '…') or of --corpus.
 
@@ -75,7 +75,7 @@ def texts(
     source: Annotated[str, typer.Argument(help="Documents: files or a folder, a golden set that has them, or a run folder.")],
     options: StoreOptions,
 ) -> None:
-    """Give queued pairs without a text the text of their documents.
+    """Add the texts of documents to queued pairs that have none.
 
     Example: ringtrue review texts documents.jsonl
     """
@@ -105,7 +105,7 @@ def list_items(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number.")] = 50,
     options: StoreOptions,
 ) -> None:
-    """List the pairs in the queue: first those to review, the most urgent on top. Grades are not shown (blind review).
+    """List the pairs in the queue, pending ones first, by priority. Grades are hidden (blind review).
 
     Example: ringtrue review list --state pending_review
     """
@@ -140,10 +140,9 @@ def next_pair(
     whole: Annotated[bool, typer.Option("--whole", help="Show long documents in full.")] = False,
     options: StoreOptions,
 ) -> None:
-    """Show the next pair to judge and keep it for you for a while; on a terminal, judge with single keys until done.
+    """Show the next pair to judge and reserve it for you; on a terminal, judge pair after pair with single keys.
 
-    Keys: 0 to 3 give a grade, s skips, x rejects (a pair that nobody should judge), u takes back the last thing you said, q
-    ends.
+    Keys: 0 to 3 grade the pair, s skips it, x rejects it (nobody should judge it), u undoes your last action, q quits.
 
     Example: ringtrue review next --reviewer ada
     """
@@ -226,7 +225,7 @@ def judge(
 
 @app.command()
 def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
-    """Take back the last thing that a reviewer said; what is published stays.
+    """Undo a reviewer's last grade or rejection, unless it is published.
 
     Example: ringtrue review undo --reviewer ada
     """
@@ -238,9 +237,9 @@ def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
 
 @app.command()
 def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
-    """Show the backlog, who judged how much, and how far they agree: Cohen's kappa for two, Krippendorff's alpha for more.
+    """Show the backlog, the reviewers' counts and their agreement: Cohen's kappa for two, Krippendorff's alpha for more.
 
-    Agreement and disputes are over pairs that all wanted reviewers have judged, so that nobody's grade shows too early.
+    Agreement and disputes cover only pairs that all their reviewers have judged, so that no grade is shown too early.
 
     Example: ringtrue review stats
     """
@@ -281,9 +280,9 @@ def export(
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
-    """Write the pairs that wait for a reviewer as CSV, for people without this tool: they fill in the column grade.
+    """Write a reviewer's pending pairs as CSV with an empty grade column, for people who do not use this tool.
 
-    Nothing is reserved, and nobody else's grades are in the file.
+    No pair is reserved, and the file does not contain the grades of others.
 
     Example: ringtrue review export --reviewer ben --out for-ben.csv
     """
@@ -304,7 +303,7 @@ def import_grades(
     reviewer: Reviewer,
     options: StoreOptions,
 ) -> None:
-    """Read a reviewer's grades from CSV; rows without a grade are passed over. All rows are checked before any is kept.
+    """Import a reviewer's grades from CSV; rows without a grade are skipped. If a row is invalid, nothing is imported.
 
     Example: ringtrue review import for-ben.csv --reviewer ben
     """
@@ -350,8 +349,8 @@ def publish(
 ) -> None:
     """Write the next version of a golden set with the judgments of its approved pairs, and mark them as published.
 
-    If two or more judged the same pairs, their agreement (Cohen's kappa; Krippendorff's alpha for more than two) must exceed
-    0.6, or nothing is written (exit code 3); --force with a --reason passes over that.
+    If two or more reviewers judged the same pairs, their agreement (Cohen's kappa; Krippendorff's alpha for more than two)
+    must exceed 0.6; otherwise nothing is written (exit code 3), unless --force and --reason are given.
 
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """

@@ -48,8 +48,8 @@ def ingest_command(
 ) -> None:
     """Index documents for search; only changes are processed.
 
-    Stop it whenever you like: the next run goes on where this one ended. A file that is one document is called by its path
-    from the current folder.
+    You can stop it at any time; the next run continues from there. A file that holds one document gets its path, relative to
+    the current folder, as id.
 
     Example: ringtrue ingest docs/ --into .ringtrue/documents
     Example: ringtrue ingest hotel && ringtrue search "quiet room with a pool"

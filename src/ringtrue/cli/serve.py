@@ -45,8 +45,8 @@ def serve_command(
 ) -> None:
     """Run the dashboard, the REST API under /v1 and /metrics.
 
-    On this machine no key is needed. If it listens elsewhere (--host 0.0.0.0), callers need keys: `ringtrue keys create`.
-    With --demo everything is filled: a golden set, runs, a query log, reviews, shadow runs, tests, flags and experiments.
+    Callers on this machine need no key. If it listens on other addresses (--host 0.0.0.0), callers need keys: `ringtrue keys
+    create`. --demo adds sample data: a golden set, runs, a query log, reviews, shadow runs, tests, flags and experiments.
 
     Example: ringtrue serve --demo
     Example: ringtrue serve --in .ringtrue/index --retriever hybrid
@@ -104,7 +104,7 @@ def _fill(path: Path, project: str) -> None:
 
 def health_command(
     *,
-    index: Annotated[Path | None, typer.Option(help="Folder made by ringtrue ingest whose indexes are checked.")] = None,
+    index: Annotated[Path | None, typer.Option(help="Folder made by ringtrue ingest; its indexes are checked, too.")] = None,
     retriever: Annotated[
         str, typer.Option("--retriever", "-r", help="With --index: the retriever that searches it.")
     ] = "hybrid",
@@ -112,9 +112,7 @@ def health_command(
 ) -> None:
     """Show the state of logs, gates, tests, rollouts and indexes.
 
-    If you use the agent memory, the table has lines for it.
-
-    Exit code 0: healthy; 1: something is wrong; 3: something is not known.
+    Includes the agent memory if you use it. Exit code 0: healthy; 1: something is wrong; 3: something is unknown.
 
     Example: ringtrue health
     Example: ringtrue health --index .ringtrue/index --json

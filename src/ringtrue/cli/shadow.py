@@ -51,10 +51,10 @@ def start(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Let a candidate run in the shadow of production: at once on a golden set or the log, and from now on in live systems.
+    """Start shadow runs of a candidate: now on a golden set or the log, and from now on in live systems.
 
-    A live system shadows with ringtrue.rollout.Shadow(production, candidate, store, NAME). The same expression on both sides is
-    an A/A run: its figures are the noise floor.
+    A live system runs them with ringtrue.rollout.Shadow(production, candidate, store, NAME). The same expression on both sides
+    is an A/A run, which measures the noise floor.
 
     Example: ringtrue shadow start new-ranking --candidate 'rrf(bm25, dense)' --production bm25 --golden hotel
     Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
@@ -100,7 +100,7 @@ def status(
     name: Annotated[str | None, typer.Argument(help="The feature; default: all.")] = None,
     options: StoreOptions,
 ) -> None:
-    """Show what shadow runs have found so far, of the candidate as it is now; a live system's also if nobody set a flag.
+    """Show the results of shadow runs of the current candidates, including live systems without a flag.
 
     Example: ringtrue shadow status
     Example: ringtrue shadow status new-ranking --json
@@ -131,7 +131,7 @@ def status(
 
 @app.command()
 def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
-    """Stop the shadow runs of a feature; live systems follow within seconds. What was stored stays.
+    """Stop the shadow runs of a feature, in live systems within seconds. Stored results are kept.
 
     Example: ringtrue shadow stop new-ranking
     """

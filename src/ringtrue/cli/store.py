@@ -35,7 +35,7 @@ def info(store: StoreUrl = None, json: Json = False) -> None:
 
 @app.command()
 def upgrade(store: StoreUrl = None, json: Json = False) -> None:
-    """Bring the store to the schema of this Ringtrue, all of it or nothing. Make a backup before.
+    """Upgrade the store to the schema of this version, completely or not at all. Make a backup first.
 
     Example: ringtrue store upgrade
     """
@@ -52,7 +52,7 @@ def backup(
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Back the store up while it is in use, as a SQLite file. It restores on SQLite and on PostgreSQL.
+    """Back up the store while it is in use, to a SQLite file. It restores on SQLite and on PostgreSQL.
 
     Example: ringtrue store backup backups/store.sqlite
     """
@@ -69,7 +69,7 @@ def restore(
     replace: Annotated[bool, typer.Option("--replace", help="Replace the contents of the store.")] = False,
     json: Json = False,
 ) -> None:
-    """Take over a backup, all of it or nothing; the store must be empty unless --replace is given.
+    """Restore a backup, completely or not at all. The store must be empty unless --replace is given.
 
     Example: ringtrue store restore backups/store.sqlite --store postgresql://ringtrue@db/ringtrue
     """
@@ -87,7 +87,7 @@ def migrate(
     replace: Annotated[bool, typer.Option("--replace", help="Replace the contents of the target store.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy a store to another database, all of it or nothing: table by table, counted and compared. Stop what writes first.
+    """Copy a store to another database, completely or not at all, and compare the rows. Stop all writers first.
 
     Example: ringtrue store migrate .ringtrue/store.sqlite postgresql://ringtrue@db/ringtrue
     """
@@ -105,13 +105,16 @@ def prune(
         Path | None, typer.Option(help="Folder for archived searches; default: 'archive' beside a SQLite store.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
-    forget: Annotated[Path | None, typer.Option(metavar="FILE", help="Only record that the archive no longer exists.")] = None,
+    forget: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only remove this archive, which no longer exists, from the list of archives."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Archive old searches, then delete them; delete other rows that are old and need not be kept. All else is kept.
+    """Archive and delete searches that are past their retention, and delete other rows that are.
 
-    Searches, feedback and ended jobs are kept 90 days, shadow runs 30, the service's history of figures 400 and its replies
-    to writes 2, or what [store.retention] says.
+    Retention in days: searches, feedback and finished jobs 90, shadow runs 30, the service's history of figures 400, its
+    replies to writes 2; [store.retention] changes it. Everything else is kept.
 
     Example: ringtrue store prune --dry-run
     """
@@ -154,9 +157,9 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking; this cannot be undone.")] = False,
     options: StoreOptions,
 ) -> None:
-    """Delete a user: searches, events and what refers to them, also in the archives and in what still waits in spools.
+    """Delete a user's searches and events and everything that refers to them, also from archives and spools.
 
-    Words that others searched for as well stay, and so do people's judgments of them (docs/store.md).
+    Queries that others searched for, too, are kept, and so are manual judgments of them (docs/store.md).
 
     Example: ringtrue store forget u-4711 --project shop --dry-run
     Example: ringtrue store forget u-4711 --project shop --yes

@@ -48,10 +48,10 @@ def sweep_command(
     show_all: Annotated[bool, typer.Option("--all", help="List every trial, not only the ten best.")] = False,
     json: Json = False,
 ) -> None:
-    """Try many settings of a search and confirm the best one. Trials use the tuning queries only.
+    """Try many settings of a search on the tuning queries and confirm the best one on the held-out queries.
 
-    Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence. A sweep
-    that was stopped goes on when it is started again.
+    Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence. An
+    interrupted sweep continues when you run it again.
 
     Example: ringtrue sweep --golden hotel --retriever "rrf(bm25(title={t}), dense, k={k})" --param t=1,3,5 --param k=10,60
     Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track

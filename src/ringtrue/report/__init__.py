@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         outcome as outcome,
         page_headline as page_headline,
         reasons as reasons,
+        same_golden as same_golden,
         says as says,
         slice_terms as slice_terms,
         terms as terms,
