@@ -6,7 +6,6 @@ token goes to another host, and none is in a message.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import time
@@ -348,11 +347,6 @@ def add_summary(markdown: str, file: Path) -> None:
 
 
 def add_outputs(values: Mapping[str, object], file: Path) -> None:
-    """Append outputs of a step; a value of several lines cannot pass for another output."""
+    """Append outputs of a step, each in one line, so that no value can pass for another output."""
     with file.open("a", encoding="utf-8") as out:
-        for name, text in ((name, str(value)) for name, value in values.items()):
-            if "\n" in text or "\r" in text:
-                end = "end-" + hashlib.sha256(text.encode()).hexdigest()[:20]
-                out.write(f"{name}<<{end}\n{text}\n{end}\n")
-            else:
-                out.write(f"{name}={text}\n")
+        out.writelines(f"{name}={' '.join(str(value).splitlines())}\n" for name, value in values.items())

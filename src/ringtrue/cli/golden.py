@@ -277,14 +277,11 @@ def ingest(
         done = lib.run.plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
     counts = f"{show.counted(done.written, 'document')} written, {done.unchanged} unchanged, {done.searchable} searchable"
     named = f"--golden {shell_word(source)} --retriever {shell_word(into)} --id-pattern {shlex.quote(done.id_pattern)}"
-    removing = f"{shell_word(source)} --into {shell_word(into)}"
-    removing += f" --tenant {shell_word(tenant)}" if tenant is not None else ""
-    removing += f" --prefix {shell_word(prefix)}" if prefix != "golden" else ""
     show.result(
         json,
         {**show.plain(done), "removed": 0},
         f"{done.system}: {counts}\ntheir ids there begin with {done.namespace}, so evaluate with\n  ringtrue eval {named}",
-        f"and remove them with\n  ringtrue golden ingest {removing} --remove",
+        "and remove them with this command and --remove",
     )
 
 

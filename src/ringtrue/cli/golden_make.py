@@ -227,7 +227,7 @@ def refresh_command(
     ] = None,
     first: Annotated[bool, typer.Option("--first", help="Make a new regression set of the 50 most varied questions.")] = False,
     weeks: Annotated[int, typer.Option(min=1, help="Weeks of logged searches to use.")] = 4,
-    count: Annotated[int | None, typer.Option(min=1, help="New queries (20; 50 with --first).")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Number of new queries; default: 20, with --first 50.")] = None,
     reviewers: Annotated[int, typer.Option(min=2, help="How many people judge each pair, blind.")] = 2,
     retriever: Annotated[
         str | None, typer.Option(help="Search again with this retriever; default: use the logged results.")

@@ -16,7 +16,7 @@ import typer
 
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, pairs_of
-from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
+from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
@@ -111,29 +111,18 @@ def _sources(paths: list[str], *, guessed: bool) -> tuple[list[lib.records.Docum
     files: list[str] = []
     for path in paths:
         place = Path(path)
-        if not place.exists() and not place.is_symlink():
-            golden += lib.golden.load(path if path in lib.golden.shipped() else _missing(path)).documents
-            continue
-        if path in lib.golden.shipped():
+        there, shipped = place.exists() or place.is_symlink(), path in lib.golden.shipped()
+        if there and shipped:
             show.note(f"'{path}' is read from the current folder; the shipped set of that name is not")
-        if guessed and lib.golden.holds_golden_set(place, with_documents=True):
+        if shipped and not there:
+            golden += lib.golden.load(path).documents
+        elif guessed and lib.golden.holds_golden_set(place, with_documents=True):
             golden += lib.golden.load(place).documents
         elif place.suffix in (".yaml", ".yml") and lib.golden.holds_golden_set(place):
             raise MissingInput(f"{path}: the golden set brings no documents; give the files of the documents it judges")
         else:
             files.append(path)
     return golden, find(files) if files else None
-
-
-def _missing(path: str) -> str:
-    """Raise MissingInput: there is neither a path nor a shipped set of that name."""
-    folder = Path(path).parent
-    beside = sorted(item.name for item in folder.iterdir())[:500] if folder.is_dir() else []
-    near = nearest(Path(path).name, [*beside, *lib.golden.shipped()])
-    raise MissingInput(
-        f"{path}: there is no such file or folder; did you mean {near}? "
-        f"(shipped golden sets: {', '.join(lib.golden.shipped())})"
-    )
 
 
 def _watched(documents: Iterable[lib.records.Document], blank: list[str]) -> Iterator[lib.records.Document]:

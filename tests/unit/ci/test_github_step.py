@@ -56,11 +56,7 @@ def test_a_summary_stays_below_what_github_takes(tmp_path) -> None:
 def test_outputs_cannot_be_forged_by_a_line_break(tmp_path) -> None:
     file = tmp_path / "output"
     add_outputs({"verdict": "fail", "report": "a\nverdict=pass"}, file)
-    lines = file.read_text().splitlines()
-    assert lines[0] == "verdict=fail"
-    name, _, end = lines[1].partition("<<")
-    assert name == "report"
-    assert lines[2:] == ["a", "verdict=pass", end]
+    assert file.read_text() == "verdict=fail\nreport=a verdict=pass\n"
 
 
 def test_a_cut_text_closes_what_was_open() -> None:
