@@ -92,17 +92,22 @@ def evaluated(
     search = asked.search()
     local = any(lib.retrieve.names_documents(text) for text in lib.run.expressions_of(search))
     with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher:
-        options = show.pick(
-            asked, "k", "workers", "timeout", "retries", "passes", "sample", "session", "scope", "route_by", "failed", "version"
-        )
-        options |= {"chunks": asked.chunk, "ids": asked.id_pattern, "allow": asked.allow or (), "cache": not asked.no_cache}
-        options |= {"split": asked.split.replace("-", "_"), "watch": lib.run.files_matching(asked.watch or ())}
-        options |= {"collection": opened(asked.folder) if asked.folder is not None and local else None}
-        wanted = measures or lib.run.usual_measures(asked.k)
+        options = {
+            **show.pick(
+                asked, "k", "workers", "timeout", "retries", "passes", "sample", "session", "scope", "route_by", "failed"
+            ),
+            "version": asked.version,
+            "chunks": asked.chunk,
+            "ids": asked.id_pattern,
+            "allow": asked.allow or (),
+            "cache": not asked.no_cache,
+            "split": asked.split.replace("-", "_"),
+            "watch": lib.run.files_matching(asked.watch or ()),
+            "collection": opened(asked.folder) if asked.folder is not None and local else None,
+            "measures": measures or lib.run.usual_measures(asked.k),
+        }
         try:
-            found = lib.run.evaluate(
-                search, asked.golden, measures=wanted, components=components, resume=resume, watcher=watcher, **options
-            )
+            found = lib.run.evaluate(search, asked.golden, components=components, resume=resume, watcher=watcher, **options)
         except KeyboardInterrupt:
             show.note("the answers so far are kept: the same command continues (--resume, if Ringtrue cannot see the system)")
             raise
