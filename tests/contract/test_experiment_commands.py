@@ -193,7 +193,7 @@ def test_import_renumbers_only_when_asked(ringtrue, seeded) -> None:
         (
             ["experiment", "add", "runs/after", "--verdict", "REJECTED (x)", "--date", "monday"],
             2,
-            "does not match the format '%Y-%m-%d'",
+            "does not match the formats '%Y-%m-%d'",
         ),
         (["experiment", "add", "runs/after", "--verdict", "REJECTED (x)", "--change", "k"], 2, "names no value"),
         (["experiment", "import", "nowhere.json"], 2, "there is no such file"),

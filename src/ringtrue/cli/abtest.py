@@ -265,7 +265,7 @@ def interleave_command(
     settle: Annotated[float, typer.Option(help="With --feature: minutes to wait for the clicks of an impression.")] = 30.0,
     options: StoreOptions,
 ) -> None:
-    """Interleave two rankings and find out which one users prefer.
+    """Interleave two rankings and learn which one users prefer.
 
     Without --clicks, shows the lists: a click on a result with a credit above 0 counts for the treatment, below 0 for the
     control. With --clicks, draws the same lists again and scores the clicks. With --feature, takes lists and clicks from the

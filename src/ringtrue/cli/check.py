@@ -21,7 +21,9 @@ def self_test(
     trec_eval: Annotated[Path | None, typer.Option(help="The test/ folder of trec_eval's source code.")] = None,
     json: Json = False,
 ) -> None:
-    """Check the measures against worked examples, offline; with --conformance also against trec_eval.
+    """Check the measures against worked examples, offline.
+
+    With --conformance, also compares them with trec_eval.
 
     Example: ringtrue self-test --conformance
     """

@@ -58,11 +58,11 @@ def compare_command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Test whether other runs are better or worse than the first, or whether the evidence is not enough to tell.
+    """Test whether other runs are better or worse than the first.
 
-    One measure decides (--primary); the others are informational. With several -m or --correction, several measures decide.
-    Queries are paired by id; a query that is missing from one run is ignored. The exit code is 0 whatever the verdict, and 3
-    if no verdict is possible. To fail a build on a regression, use ringtrue gate.
+    If the evidence allows neither, it says so. One measure decides (--primary); the others are informational. With several -m
+    or --correction, several measures decide. Queries are paired by id; a query that is missing from one run is ignored. The
+    exit code is 0 whatever the verdict, and 3 if no verdict is possible. To fail a build on a regression, use ringtrue gate.
 
     Example: ringtrue compare runs/bm25 runs/hybrid --by query_type
 

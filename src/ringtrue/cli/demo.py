@@ -30,9 +30,10 @@ def demo(
     folder: Annotated[Path, typer.Option("--out", "-o", help="Folder for documents, runs and the report.")] = FOLDER,
     json: Json = False,
 ) -> None:
-    """Evaluate, compare, gate and report on sample data: ingests the hotel set and evaluates three searches.
+    """Evaluate, compare, gate and report on sample data.
 
-    Everything is written to one folder. Running it again reuses that folder and the cache.
+    Ingests the hotel set and evaluates three searches. Everything is written to one folder. Running it again reuses that folder
+    and the cache.
 
     Example: ringtrue demo
     """

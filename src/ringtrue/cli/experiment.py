@@ -66,8 +66,9 @@ def add(
     made = lib.experiment.experiment_of(lib.run.open_run(run), arm, given, measure=measure, policy=policy)
     (added,) = lib.experiment.ExperimentFile(file).add([made])
     said = f"{added.id} written to {file}: {added.description}\n{added.verdict}"
-    instead = "the run does not record its commit; the one checked out now is recorded instead"
-    show.result(json, {"file": file, **added.as_dict()}, said, notes=[f"{instead}: {_commit(commit)}" if commit else ""])
+    if commit is not None:
+        show.note(f"the run does not record its commit; the one checked out now is recorded instead: {_commit(commit)}")
+    show.result(json, {"file": file, **added.as_dict()}, said)
 
 
 @app.command("list")

@@ -329,10 +329,10 @@ def sessions_command(
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap intervals.")] = 0,
     options: StoreOptions,
 ) -> None:
-    """Summarise sessions and the outcomes of their tasks, and show how the two correlate.
+    """Summarise sessions and how their tasks ended.
 
-    Outcomes come from the store (`ringtrue memory sync` adds those of the agent memory) and from --outcomes, which takes
-    precedence.
+    Shows how searches correlate with the outcomes of tasks. Outcomes come from the store (`ringtrue memory sync` adds those of
+    the agent memory) and from --outcomes, which takes precedence.
 
     Example: ringtrue sessions --since 7d
     Example: ringtrue sessions --outcomes tasks.jsonl --json

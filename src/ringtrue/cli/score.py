@@ -89,10 +89,27 @@ def _about_ids(answers: lib.records.Run, judgments: lib.records.Qrels | lib.reco
         return []
     golden = judgments
     if not isinstance(golden, lib.records.GoldenSet):
+        known = set(golden.doc_ids)
+        plain, strangers = (
+            set(map(_plain, known)),
+            {doc_id for found in answers.rankings().values() for doc_id in found} - known,
+        )
+        if not any(_forms(doc_id) & plain for doc_id in strangers):  # all else takes imports that a small score has no time for
+            return []
         rows = tuple(lib.records.Judgment(*row) for row in golden)
         golden = lib.records.GoldenSet("the judgments", "1.0.0", (), rows)
     rankings = [lib.records.Ranking(query, tuple(map(lib.records.Hit, found))) for query, found in answers.rankings().items()]
     return [*lib.run.misspelt(golden, rankings), *lib.run.foreign_ids(golden, rankings)]
+
+
+def _plain(doc_id: str) -> str:
+    return "".join(doc_id.casefold().split())
+
+
+def _forms(doc_id: str) -> set[str]:
+    """Return an id without case and blanks, and what stands before and after each sign in it."""
+    text = _plain(doc_id)
+    return {text, *(part for sign in re.finditer(r"[\W_]", text) for part in (text[: sign.start()], text[sign.end() :]))}
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)

@@ -48,10 +48,11 @@ def sweep_command(
     show_all: Annotated[bool, typer.Option("--all", help="List every trial, not only the ten best.")] = False,
     json: Json = False,
 ) -> None:
-    """Try many settings of a search on the tuning queries and confirm the best one on the held-out queries.
+    """Try many settings of a search and confirm the best one.
 
-    Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence. An
-    interrupted sweep continues when you run it again.
+    Trials use the tuning queries only; the best is confirmed on the held-out queries. An interrupted sweep continues when you
+    run it again. Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough
+    evidence.
 
     Example: ringtrue sweep --golden hotel --retriever "rrf(bm25(title={t}), dense, k={k})" --param t=1,3,5 --param k=10,60
     Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track
