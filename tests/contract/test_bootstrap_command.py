@@ -114,4 +114,4 @@ def test_convert_reads_a_table_with_other_columns(ringtrue) -> None:
     assert done.code == 0, done.err
     assert load("gold.json").judgments == (Judgment("Zoning?", "2", 3),)
     wrong = ringtrue("golden", "convert", "stars.csv", "more.json", "--columns", "question")
-    assert (wrong.code, "write it like query=question,doc_id=sku" in wrong.err) == (2, True)
+    assert (wrong.code, "write it like --columns query=question,doc_id=sku" in wrong.err) == (2, True)

@@ -289,7 +289,8 @@ def interleave_command(
         found = lib.rollout.judge_credits(credits, method=by, alpha=alpha, delta=delta)
         strange = f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
         record = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed, "by": by, "clicks_outside": outside}
-        show.result(options.json, {**record, "outcome": found}, _outcome(found), notes=[strange if outside else ""])
+        show.notes([strange] * bool(outside))
+        show.result(options.json, {**record, "outcome": found}, _outcome(found))
         return
     _show_lists(rankings, query, lists, json=options.json)
 

@@ -32,8 +32,7 @@ def demo(
 ) -> None:
     """Evaluate, compare, gate and report on sample data.
 
-    Ingests the hotel set and evaluates three searches. Everything is written to one folder. Running it again reuses that folder
-    and the cache.
+    Ingests the hotel set and evaluates three searches. Everything is written to one folder; running it again reuses it.
 
     Example: ringtrue demo
     """

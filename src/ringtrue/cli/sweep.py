@@ -50,9 +50,8 @@ def sweep_command(
 ) -> None:
     """Try many settings of a search and confirm the best one.
 
-    Trials use the tuning queries only; the best is confirmed on the held-out queries. An interrupted sweep continues when you
-    run it again. Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough
-    evidence.
+    Trials use the tuning queries; held-out queries confirm the best. An interrupted sweep continues when you run it again. Exit
+    code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence.
 
     Example: ringtrue sweep --golden hotel --retriever "rrf(bm25(title={t}), dense, k={k})" --param t=1,3,5 --param k=10,60
     Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track
