@@ -127,7 +127,10 @@ def test_a_change_that_holds_passes_and_the_comment_follows_every_push(ringtrue,
     assert outcome.out.startswith("FAIL: 5 of 9 checks failed against baseline 1.0.0: R@5")
     assert re.match(r"main@[0-9a-f]+\+changes: .* on hotel-v1\.0\.0; k = \d+; mode relative", outcome.out.splitlines()[1])
     assert re.match(r"Against baseline 1\.0\.0: .*, nDCG@10 −0\.\d{4} \(.* → .*, 95 % interval ", outcome.out.splitlines()[2])
-    assert "  R@5 fell by 50.0 % against baseline 1.0.0 (1.0000 → 0.5000; 5 % allowed)\n    drink\n" in outcome.out
+    assert (
+        "  R@5 fell by 50.0 % against baseline 1.0.0 (1.0000 → 0.5000; 5 % allowed)\n    drink  1.0000 → 0.0000\n"
+        in outcome.out
+    )
     assert outputs(tmp_path)["verdict"] == "fail"
     assert TOKEN not in outcome.out + outcome.err + body
 

@@ -177,11 +177,21 @@ def unmet(report: lib.report.Report, *, verbose: bool = False) -> Parts:
             yield f"  {lib.report.one_line(check.message)}"
             blamed = check.queries if status in ("fail", "undecided") else ()
             shown = blamed if verbose else blamed[:QUERIES]
-            yield from (f"    {query}  {lib.report.beside_id(query, texts.get(query, ''))}".rstrip() for query in shown)
+            for query in shown:
+                text = lib.report.beside_id(query, texts.get(query, ""))
+                yield "    " + "  ".join(filter(None, (query, _moved(report, check, query), text)))
             yield "    …" if len(blamed) > len(shown) else ""
     hidden = len(report.verdict.checks) - len(checks) if report.verdict else 0
     if hidden:
         yield f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {'it' if hidden == 1 else 'them'}"
+
+
+def _moved(report: lib.report.Report, check: lib.verdict.Check, query: str) -> str:
+    """Return the score of a query, with the one it had if the check looks back; empty for a latency."""
+    now = report.evaluation.scores.per_query.get(query, {}).get(check.measure)
+    then = report.baseline.per_query.get(query, {}).get(check.measure) if report.baseline else None
+    before = f"{show.number(then)} → " if check.baseline is not None else ""
+    return "" if now is None else f"{before}{show.number(now)}"
 
 
 def _matters(check: lib.verdict.Check) -> bool:

@@ -238,8 +238,8 @@ def test_learn_phrases_and_rollback_on_the_command_line(ringtrue, tmp_path) -> N
     assert ringtrue("feedback", "rollback", "--why", "x", *place).code == 2
     assert ringtrue("feedback", "rollback", "--why", "x", "--all", "--item", "d", *place).code == 2
     back = ["feedback", "rollback", "--phrase", "garden suite", "--why", "misleading", "--who", "ada", *place]
-    assert "1 phrase of 1 item would be taken back" in ringtrue(*back, "--dry-run").out
-    assert ringtrue(*back).out == "1 phrase of 1 item taken back\n  d: garden suite (misleading)\n"
+    assert "1 phrase of 1 item would be withdrawn" in ringtrue(*back, "--dry-run").out
+    assert ringtrue(*back).out == "1 phrase of 1 item withdrawn\n  d: garden suite (misleading)\n"
     assert "garden suite" not in ringtrue("feedback", "phrases", *place).out
     told = ringtrue("feedback", "phrases", "--audit", "--json", *place).json["entries"]
     assert [(entry["what"], entry["who"]) for entry in told] == [
