@@ -170,7 +170,7 @@ def test_sessions_json_has_figures_and_correlations(ringtrue, place, tmp_path) -
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("{", "tasks.jsonl:1: not JSON"),
+        ("{", "tasks.jsonl:1: not valid JSON"),
         (json.dumps({"learning_index": 1}), "has no session_id"),
         (json.dumps({"session_id": "s", "learning_index": "high"}), "tasks.jsonl:1: learning_index is 'high'"),
         (

@@ -141,5 +141,5 @@ def test_a_refresh_keeps_the_texts_that_the_search_answered(
     given = TOLD | {"pool": ("POOL", PLACES["pool"])} if connection == "shop" else dict.fromkeys(("pool", *TOLD), ("", ""))
     assert shown() == given
     told = "1 pair has" if silent == 1 else f"{silent} pairs have"
-    assert f"{told} no text to judge by; give it: ringtrue review texts FILE" in found.err
+    assert f"{told} no text to judge by; add it: ringtrue review texts FILE" in found.err
     assert ringtrue(*words, "--json").json["without_text"] == silent

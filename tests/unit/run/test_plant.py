@@ -312,8 +312,7 @@ def test_the_command_ingests_keeps_and_removes(shop: Path, ringtrue: Any) -> Non
     again = ringtrue("golden", "ingest", "hotel", "--into", "connect('shop')", "--tenant", "acme")
     assert f"shop: 0 documents written, {count} unchanged, {count} searchable" in again.out
     assert "--id-pattern '^golden:hotel:(.+)$'" in again.out
-    command = again.out.splitlines()[-1].strip()
-    assert command == """ringtrue golden ingest hotel --into "connect('shop')" --tenant acme --remove"""
+    assert again.out.splitlines()[-1] == "and remove them with this command and --remove"
     other = ringtrue("golden", "ingest", "hotel", "--into", "connect('shop')", "--remove", "--json")
     assert other.json["removed"] == 0
     gone = ringtrue("golden", "ingest", "hotel", "--into", "connect('shop')", "--tenant", "acme", "--remove", "--json")
