@@ -109,6 +109,8 @@ class WarmHook:
                 index = open_index(self.root, settings)
                 _, left = update_vectors(self.root, index, loaded_encoder(), seconds=AT_ONCE)
                 index.close()
+                if not left:  # what a first question would have to load and measure
+                    answer(self.root, Question("what is worth knowing here?", now=time.time()), settings, loaded_encoder())
             except (MemoryFault, OSError):
                 return
             time.sleep(PAUSE)

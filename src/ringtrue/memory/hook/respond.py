@@ -47,7 +47,7 @@ USED_PATHS = 5
 INDEX_SECONDS = 0.6
 """Seconds for making the index of a large folder; it goes on with the next prompt."""
 MEANING_SECONDS, VECTOR_SECONDS = 0.6, 0.25
-"""Seconds from the begin of a search until words decide alone, and for making vectors; the next prompt makes further ones."""
+"""Seconds from the start until words decide alone, and for making vectors; the next prompt makes further ones."""
 
 
 class Progress:
@@ -123,16 +123,21 @@ def _prompt(payload: Mapping[str, Any], root: str, progress: Progress) -> Iterat
     seen = _seen(root, progress.event) if query != prompt else set()
     question = Question(query, now=progress.event["at"], prompt=prompt, shown=sorted(seen), whole=whole, transcript=path)
     warm = ask(root, question.record()) if settings.meaning_decides else None
-    block, account = answer(root, question, settings) if warm is None else (warm["block"], {**warm["account"], "by": "server"})
+    if warm is None:
+        block, account = answer(root, question, settings, began=progress.began)
+    else:
+        block, account = warm["block"], {**warm["account"], "by": "server"}
     if block:
         yield json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": block}})
     account |= {"strategy": settings.match_strategy, "threshold": settings.threshold}
     record(root, {**progress.event, **account, "ms": progress.milliseconds()})
 
 
-def answer(root: str, question: Question, settings: Settings, encoder: BertEncoder | None = None) -> tuple[str, dict[str, Any]]:
+def answer(
+    root: str, question: Question, settings: Settings, encoder: BertEncoder | None = None, *, began: float | None = None
+) -> tuple[str, dict[str, Any]]:
     """Return the text to put beside a prompt, empty if nothing is shown, and what the journal keeps of the answer."""
-    decision = find(root, question, settings, encoder)
+    decision = find(root, question, settings, encoder, began=began)
     block = context_block(decision, root) or (hint_block(root) if settings.hint else "")
     account = {**_account(decision, question.prompt, question.text), "by": "words" if decision.words_because else "numpy"}
     return block, account
@@ -209,17 +214,19 @@ class Question:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def find(root: str, question: Question, settings: Settings, encoder: BertEncoder | None = None) -> HookDecision:
+def find(
+    root: str, question: Question, settings: Settings, encoder: BertEncoder | None = None, *, began: float | None = None
+) -> HookDecision:
     """Return what is shown unasked: the memories of a folder that stand out by meaning and words.
 
-    Meaning gets ``MEANING_SECONDS``; if it takes longer or cannot be used, words decide alone, and the decision says why.
-    ``encoder`` is one that is loaded already.
+    Meaning has ``MEANING_SECONDS`` since ``began`` (a value of ``perf_counter``; now unless given); if it takes longer or cannot
+    be used, words decide alone, and the decision says why. ``encoder`` is one that is loaded already.
     """
     from .cache import open_index
     from .threshold import decide
     from .words import spoken
 
-    began = time.monotonic()
+    began = time.perf_counter() if began is None else began
     used: list[str] = []
     if settings.related_files_boost and question.transcript:
         from .transcript import used_paths
@@ -247,7 +254,7 @@ def find(root: str, question: Question, settings: Settings, encoder: BertEncoder
     if not settings.meaning_decides:
         why = "the settings say so"
     else:
-        found, why = _within(MEANING_SECONDS - (time.monotonic() - began), understood)
+        found, why = _within(MEANING_SECONDS - (time.perf_counter() - began), understood)
         if found is not None:
             return found
     by_words = decision(None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """Changes with the form of questions and answers, or what they mean."""
 BEGINNING, ENDING = "hook-", ".sock"
-SECONDS = 0.35
+SECONDS = 0.3
 """How long the servers together may take."""
 LONGEST_PATH = 100
 """Bytes of a socket's path; systems allow 104 to 108."""
