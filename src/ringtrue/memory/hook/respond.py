@@ -219,7 +219,7 @@ def find(
 ) -> HookDecision:
     """Return what is shown unasked: the memories of a folder that stand out by meaning and words.
 
-    Meaning has ``MEANING_SECONDS`` since ``began`` (a value of ``perf_counter``; now unless given); if it takes longer or cannot
+    Meaning has ``MEANING_SECONDS`` since ``began``, a value of ``perf_counter``, now unless given. If it takes longer or cannot
     be used, words decide alone, and the decision says why. ``encoder`` is one that is loaded already.
     """
     from .cache import open_index
