@@ -136,7 +136,7 @@ def test_health_shows_the_last_evaluation_and_the_gate_instead_of_unknown(home: 
     assert ringtrue("gate").code == 0
     after = ringtrue("health", "--json").json["parts"]
     assert (after["evaluation"]["state"], after["gate"]["state"], after["gate"]["verdict"]) == ("ok", "ok", "pass")
-    assert "[" in after["evaluation"]["says"]
+    assert " to 1.0000) of find on " in after["evaluation"]["says"], "with its interval"
     Path("search.py").write_text(SEARCH.replace('["pool", "spa"]', '["spa"]').replace('["bar"]', '["lift"]'))
     assert ringtrue("gate").code == 1
     newest = results()[0]
