@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.answers.evaluations import Check as Check, Compared as Compared, Component as Component, Details as Details
+    from ringtrue.answers.evaluations import (
+        GateCheck as GateCheck,
+        Compared as Compared,
+        ComponentScores as ComponentScores,
+        Details as Details,
+    )
     from ringtrue.answers.evaluations import Evaluated as Evaluated, Figures as Figures, Gated as Gated
     from ringtrue.answers.evaluations import LatencyDifference as LatencyDifference, MeasureDifference as MeasureDifference
     from ringtrue.answers.evaluations import Outcome as Outcome, Word as Word
@@ -24,9 +29,9 @@ if TYPE_CHECKING:
     from ringtrue.answers.log import SearchFacts as SearchFacts, StageLogged as StageLogged, Step as Step, Taken as Taken
     from ringtrue.answers.reading import RecordReader as RecordReader, shown as shown
     from ringtrue.answers.record import Record as Record
-    from ringtrue.answers.reviews import AddedPairs as AddedPairs, Agreement as Agreement, Backlog as Backlog
+    from ringtrue.answers.reviews import AddedPairs as AddedPairs, ReviewAgreement as ReviewAgreement, Backlog as Backlog
     from ringtrue.answers.reviews import Dispute as Dispute, NextPair as NextPair, Pair as Pair, Published as Published
-    from ringtrue.answers.reviews import Reviewer as Reviewer, ReviewState as ReviewState, Standing as Standing
+    from ringtrue.answers.reviews import Reviewer as Reviewer, ReviewState as ReviewState, ReviewStanding as ReviewStanding
     from ringtrue.answers.reviews import Undone as Undone
     from ringtrue.answers.rollout import Action as Action, Condition as Condition, CountedQuery as CountedQuery
     from ringtrue.answers.rollout import EvidencePoint as EvidencePoint, FlagChange as FlagChange, FlagDecision as FlagDecision
@@ -40,10 +45,10 @@ if TYPE_CHECKING:
     from ringtrue.answers.runs import QueryItem as QueryItem, QueryOfRun as QueryOfRun, RunFigures as RunFigures
     from ringtrue.answers.runs import RunHit as RunHit, RunItem as RunItem, StageRank as StageRank
     from ringtrue.answers.server import ENDED as ENDED, Alert as Alert, AlertRule as AlertRule, Alerts as Alerts
-    from ringtrue.answers.server import AuditEntry as AuditEntry, Diagnostics as Diagnostics, HealthPart as HealthPart
+    from ringtrue.answers.server import AuditRecord as AuditRecord, Diagnostics as Diagnostics, HealthPart as HealthPart
     from ringtrue.answers.server import HealthState as HealthState, History as History, IntakeState as IntakeState, Job as Job
     from ringtrue.answers.server import JobError as JobError, JobStarted as JobStarted, JobState as JobState
     from ringtrue.answers.server import KeyState as KeyState, Line as Line, MadeKey as MadeKey, PartState as PartState
-    from ringtrue.answers.server import Point as Point, RuleState as RuleState, Scope as Scope
+    from ringtrue.answers.server import TimePoint as TimePoint, RuleState as RuleState, Scope as Scope
 else:
     __getattr__, __dir__ = on_first_use(__name__)

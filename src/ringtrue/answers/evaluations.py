@@ -15,7 +15,7 @@ Outcome = Literal["pass", "fail", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Component(Record):
+class ComponentScores(Record):
     """One part of a fused retriever, scored alone."""
 
     kind: Literal["channel", "fusion", "stage", "without"]
@@ -60,7 +60,7 @@ class Evaluated(Record):
     per_query_type: Mapping[str, Figures]
     """Means by the value of `per_query_type_field`."""
     per_query_type_field: str | None
-    components: Mapping[str, Component]
+    components: Mapping[str, ComponentScores]
     latency_ms: Figures
     judged_at_10: float | None
     details: Details
@@ -139,7 +139,7 @@ class Compared(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Record):
+class GateCheck(Record):
     """One rule applied to one number."""
 
     rule: str
@@ -170,6 +170,6 @@ class Gated(Record):
     baseline: str | None
     """Version of the baseline."""
     mode: str
-    checks: tuple[Check, ...]
-    failures: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
+    failures: tuple[GateCheck, ...]
     notes: tuple[str, ...]

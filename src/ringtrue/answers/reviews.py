@@ -79,7 +79,7 @@ class Reviewer(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement(Record):
+class ReviewAgreement(Record):
     """How far reviewers agree, over pairs that are judged completely."""
 
     name: str
@@ -107,12 +107,12 @@ class Dispute(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(Record):
+class ReviewStanding(Record):
     """Where the queue stands."""
 
     backlog: Backlog
     raters: tuple[Reviewer, ...]
-    agreement: Agreement | None
+    agreement: ReviewAgreement | None
     """null below two reviewers of the same pairs."""
     disputes: tuple[Dispute, ...]
 

@@ -82,7 +82,7 @@ class MadeKey(KeyState):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditEntry(Record):
+class AuditRecord(Record):
     """One change."""
 
     at: str
@@ -128,7 +128,7 @@ class Alerts(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Point(Record):
+class TimePoint(Record):
     """One figure at one moment."""
 
     at: str
@@ -140,7 +140,7 @@ class Line(Record):
     """One series: a metric under one set of labels."""
 
     labels: Mapping[str, str]
-    points: tuple[Point, ...]
+    points: tuple[TimePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)

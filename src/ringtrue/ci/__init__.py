@@ -31,7 +31,7 @@ from ringtrue.ci.forges import (
     pull_request_number as pull_request_number,
 )
 from ringtrue.ci.job import (
-    Side as Side,
+    EvaluatedSide as EvaluatedSide,
     checkout as checkout,
     evaluate_in as evaluate_in,
     place_in_repository as place_in_repository,

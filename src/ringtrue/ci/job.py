@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Side:
+class EvaluatedSide:
     """One evaluation: its run folder, or why there is none."""
 
     run: Path | None
@@ -44,7 +44,7 @@ def evaluate_in(
     environment: Mapping[str, str],
     say: Say,
     service: ServiceCommands | None = None,
-) -> Side:
+) -> EvaluatedSide:
     """Evaluate what a folder holds with ``ringtrue eval`` there, after its own set-up; the run goes to ``out``.
 
     A ``service`` runs meanwhile, from the same folder.
@@ -59,7 +59,7 @@ def evaluate_in(
         say(f"$ {setup}")
         code, last = _told(["bash", "-e", "-c", setup], folder, environment, say)
         if code != OK:
-            return Side(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
+            return EvaluatedSide(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
     log = out.with_name(f"{out.name}-service.log").absolute()
     server = RunningService(service, port, folder, environment, log) if service else None
     reason = ""
@@ -72,10 +72,10 @@ def evaluate_in(
     if server and log.is_file() and (reason or side.run is None):
         for line in server.last_lines():
             say(f"  {log.name} | {line}")
-    return Side(None, UNDECIDED, reason) if reason else side
+    return EvaluatedSide(None, UNDECIDED, reason) if reason else side
 
 
-def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Mapping[str, str], say: Say) -> Side:
+def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Mapping[str, str], say: Say) -> EvaluatedSide:
     # -P: a folder under test that has a yaml.py must not become part of Ringtrue.
     # --no-store: a change that is proposed is not what runs.
     command = ["eval", "--out", str(out.absolute()), "--no-report", "--no-store"]
@@ -87,9 +87,9 @@ def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Map
         code, last = _told([*program, *command, "--no-advice", *options], folder, environment, say)
         used = Used.read(noted)
     if (out / "run.json").is_file():  # also if some queries failed; the gate says which
-        return Side(out, used=used)
+        return EvaluatedSide(out, used=used)
     reason = re.sub(r"^ringtrue: ", "", last)
-    return Side(None, code if code in (2, 3) else UNDECIDED, reason or f"the evaluation ended with {code}")
+    return EvaluatedSide(None, code if code in (2, 3) else UNDECIDED, reason or f"the evaluation ended with {code}")
 
 
 @contextmanager

@@ -203,17 +203,17 @@ def _table(file: Path, what: str, *names: str) -> Iterator[tuple[lib.formats.Pla
         yield place, row
 
 
-def _scores(file: Path) -> Iterator[lib.rollout.Scores]:
+def _scores(file: Path) -> Iterator[lib.rollout.PairedScores]:
     for place, row in _table(file, "scores", "query_id", "control", "treatment"):
         try:
-            yield lib.rollout.Scores(str(row["query_id"]), float(row["control"]), float(row["treatment"]), str(place))
+            yield lib.rollout.PairedScores(str(row["query_id"]), float(row["control"]), float(row["treatment"]), str(place))
         except (TypeError, ValueError):
             raise InputError(
                 f"{place}: the scores {row['control']!r:.40} and {row['treatment']!r:.40} are not numbers; write 0 to 1"
             ) from None
 
 
-def _row(one: lib.rollout.Standing) -> list[object]:
+def _row(one: lib.rollout.TestStanding) -> list[object]:
     decision = one.decision if one.error_controlled else f"{one.decision} (not error-controlled)"
     numbers: list[object] = [one.samples, one.mean_difference, _span(one.interval), f"{one.evidence:+.2f}"]
     return [one.feature_id, one.method, one.status, decision, *numbers, f"{one.lower_bound:+.2f} to {one.upper_bound:+.2f}"]

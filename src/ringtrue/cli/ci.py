@@ -243,7 +243,7 @@ def _extras(asked: Asked, setup: str) -> list[str]:
     return sorted({*lib.ci.extras_of(retrievers, load_config().connections), *["pdf"] * pdf})
 
 
-def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:
+def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.EvaluatedSide:
     wanted = dict.fromkeys((*lib.run.usual_measures(job.asked.k), *job.policy.measures))
     options = [*_flags(job), *more, *(part for text in wanted for part in ("--measure", text))]
     options += ["--no-cache"] if job.service and "--no-cache" not in more else []

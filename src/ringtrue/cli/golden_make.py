@@ -401,7 +401,7 @@ def validate_command(
     show.result(json, record, *lines, code=BAD_INPUT if bad else OK)
 
 
-def report_lines(name: str, report: lib.golden.Report, *, strict: bool = False) -> Iterator[str]:
+def report_lines(name: str, report: lib.golden.ValidationReport, *, strict: bool = False) -> Iterator[str]:
     """Yield what validation found."""
     figures = report.figures
     verdict = "passes with warnings" if report.warnings else "passes"

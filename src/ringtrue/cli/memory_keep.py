@@ -25,7 +25,7 @@ from ringtrue.memory.hook.settings import Settings
 
 if TYPE_CHECKING:
     from ringtrue.memory.importers import ImportResult
-    from ringtrue.memory.pairs import Pair
+    from ringtrue.memory.pairs import MemoryPair
 
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
@@ -172,7 +172,7 @@ def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> No
 
 
 def _show(
-    memory: Memory, root: str, what: str, *, json: bool, alike: list[Pair] | None = None, most: int | None = None
+    memory: Memory, root: str, what: str, *, json: bool, alike: list[MemoryPair] | None = None, most: int | None = None
 ) -> None:
     """Print what was done; ``most`` is how much of a text the hook searches, if that is worth a note."""
     others = [(pair, pair.second if pair.first == memory.id else pair.first) for pair in alike or ()]
@@ -192,7 +192,7 @@ def _show(
         )
 
 
-def _alike(root: str, memory: Memory, settings: Settings) -> list[Pair]:
+def _alike(root: str, memory: Memory, settings: Settings) -> list[MemoryPair]:
     """Return the pairs that a new memory makes with active ones."""
     from ringtrue.memory.pairs import alike_to
 

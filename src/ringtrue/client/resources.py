@@ -173,9 +173,9 @@ class ReviewsResource(Resource):
         """Return how many pairs are in each state, and how long the oldest waits."""
         return self._wire.get_as(answers.Backlog, "/v1/reviews/backlog")
 
-    def standing(self, *, adjudicator: str | None = None) -> answers.Standing:
+    def standing(self, *, adjudicator: str | None = None) -> answers.ReviewStanding:
         """Return who judged how much, how far they agree, and where they do not."""
-        return self._wire.get_as(answers.Standing, "/v1/reviews/standing", adjudicator=adjudicator)
+        return self._wire.get_as(answers.ReviewStanding, "/v1/reviews/standing", adjudicator=adjudicator)
 
     def publish(
         self,
@@ -359,9 +359,9 @@ class KeysResource(Resource):
 
     def audit(
         self, *, subject: str | None = None, what: str | None = None, since: str | None = None
-    ) -> Iterator[answers.AuditEntry]:
+    ) -> Iterator[answers.AuditRecord]:
         """Yield changes, the newest first."""
-        return self._wire.items(answers.AuditEntry, "/v1/audit", subject=subject, what=what, since=since)
+        return self._wire.items(answers.AuditRecord, "/v1/audit", subject=subject, what=what, since=since)
 
 
 class QueriesResource(Resource):

@@ -37,7 +37,7 @@ from ringtrue.experiment.outcome import (
 from ringtrue.experiment.space import (
     METHODS as METHODS,
     Choice as Choice,
-    Point as Point,
+    TrialPoint as TrialPoint,
     Space as Space,
     Value as Value,
     parameter as parameter,

@@ -19,7 +19,7 @@ import numpy as np
 
 from ringtrue.experiment.judging import describe
 from ringtrue.experiment.ledger import Experiment
-from ringtrue.experiment.space import Point, Space, Value
+from ringtrue.experiment.space import Space, TrialPoint, Value
 from ringtrue.golden import read_looks, record_look, version_name
 from ringtrue.measures import Measure
 from ringtrue.records import Floats, GoldenSet
@@ -42,7 +42,7 @@ class Trial:
 
     number: int
     """In the order they were tried, from 1."""
-    point: Point
+    point: TrialPoint
     value: float
     """Mean of the measure."""
     per_query: Mapping[str, float] = field(repr=False)
@@ -59,7 +59,7 @@ class Trial:
 class Impossible:
     """A point that no retriever or chunker can be made of, and why."""
 
-    point: Point
+    point: TrialPoint
     reason: str
 
 
@@ -147,7 +147,7 @@ class Sweep:
     trials: tuple[Trial, ...]
     """Best first."""
     impossible: tuple[Impossible, ...]
-    baseline: Point
+    baseline: TrialPoint
     best: Trial | None
     """None if no trial beat the baseline."""
     tuning: Tuning

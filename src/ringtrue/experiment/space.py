@@ -174,7 +174,7 @@ def _value(text: str) -> Value:
 
 
 @dataclass(frozen=True)
-class Point:
+class TrialPoint:
     """One setting of all parameters, and the texts it makes."""
 
     values: Mapping[str, Value]
@@ -213,19 +213,19 @@ class Space:
         if not names:
             raise InputError(f"'{self.retriever}' leaves nothing to search; write it with a hole: 'rrf(bm25, dense, k={{k}})'")
 
-    def point(self, values: Mapping[str, Value]) -> Point:
+    def point(self, values: Mapping[str, Value]) -> TrialPoint:
         """Return the point at these values."""
 
         def fill(template: str) -> str:
             return _HOLE.sub(lambda hole: str(values[hole[1]]), template)
 
-        return Point(dict(values), fill(self.retriever), None if self.chunks is None else fill(self.chunks))
+        return TrialPoint(dict(values), fill(self.retriever), None if self.chunks is None else fill(self.chunks))
 
-    def first(self) -> Point:
+    def first(self) -> TrialPoint:
         """Return the point at the first value of every parameter."""
         return self.point({parameter.name: parameter.grid()[0] for parameter in self.parameters})
 
-    def grid(self) -> Iterator[Point]:
+    def grid(self) -> Iterator[TrialPoint]:
         """Yield every combination; raises InputError if they are too many."""
         columns = [parameter.grid() for parameter in self.parameters]
         count = math.prod(len(column) for column in columns)
@@ -239,7 +239,7 @@ class Space:
         counts = [parameter.count() for parameter in self.parameters]
         return math.prod(count for count in counts if count is not None) if None not in counts else None
 
-    def draw(self, rng: np.random.Generator) -> Point:
+    def draw(self, rng: np.random.Generator) -> TrialPoint:
         """Return one point at random, every value of a parameter as likely as the others."""
         return self.point({parameter.name: parameter.draw(rng) for parameter in self.parameters})
 
@@ -253,7 +253,7 @@ METHODS = ("grid", "random", "model")
 TRIALS = 20
 _PATIENCE = 200
 """Known points in a row after which a method has nothing new to say."""
-Walk = Generator[Point, float | None, None]
+Walk = Generator[TrialPoint, float | None, None]
 
 
 def walk(space: Space, method: str, *, trials: int | None, seed: int) -> Walk:
@@ -293,7 +293,7 @@ def _once(points: Walk, trials: int | None) -> Walk:
         value = known[point.key]
 
 
-def next_point(points: Walk, value: float | None) -> Point | None:
+def next_point(points: Walk, value: float | None) -> TrialPoint | None:
     """Return the next point of a walk, which is told the value of the one before; None at its end."""
     try:
         return points.send(value)

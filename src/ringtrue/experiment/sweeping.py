@@ -17,7 +17,7 @@ import numpy as np
 from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueError, SpecError
 from ringtrue.experiment import outcome
 from ringtrue.experiment.outcome import Impossible, Sweep, Trial
-from ringtrue.experiment.space import Point, Range, Space, Walk, next_point, walk
+from ringtrue.experiment.space import Range, Space, TrialPoint, Walk, next_point, walk
 from ringtrue.experiment.trials import Bench, CollectionFor, TrialJournal
 from ringtrue.golden import leakage, split, version_name
 from ringtrue.measures import Measure, average
@@ -62,7 +62,7 @@ def sweep(
     name = str(Measure.parse(measure))
     points = walk(space, method, trials=trials, seed=seed)  # a wrong method is refused before anything is asked
     tuning, rest, notes = parts_of(golden, held_out)
-    start = _to_beat(space) if baseline is None else Point({}, baseline)
+    start = _to_beat(space) if baseline is None else TrialPoint({}, baseline)
     bench = Bench(tuning, name, collection_for, scope, tuple(allow))
     first = bench.evaluate(start, tuning)
     if math.isnan(first.metrics[name]):
@@ -147,7 +147,7 @@ def parts_of(golden: GoldenSet, held_out: GoldenSet | float) -> tuple[GoldenSet,
     return tuning, rest, [note]
 
 
-def _to_beat(space: Space) -> Point:
+def _to_beat(space: Space) -> TrialPoint:
     """Return the first point of the space; raises InputError if a range begins it."""
     loose = next((one for one in space.parameters if isinstance(one, Range)), None)
     if loose is not None:
@@ -156,7 +156,7 @@ def _to_beat(space: Space) -> Point:
     return space.first()
 
 
-def _check(point: Point, bench: Bench) -> None:
+def _check(point: TrialPoint, bench: Bench) -> None:
     """Raise what would keep a point of the space from being evaluated, before hours of trials."""
     try:
         canonical(point.retriever)
@@ -207,5 +207,5 @@ def _comparable(found: Sweep) -> list[str]:
     ]
 
 
-def _written(point: Point) -> str:
+def _written(point: TrialPoint) -> str:
     return point.retriever + (f" over {point.chunks}" if point.chunks else "")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ringtrue.experiment.space import Point
+from ringtrue.experiment.space import TrialPoint
 from ringtrue.golden import content_hash
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Hit
@@ -233,10 +233,10 @@ class Bench:
     memory: AnswerMemory = field(default_factory=AnswerMemory)
     journal: TrialJournal = field(default_factory=lambda: TrialJournal(None))
 
-    def documents(self, point: Point) -> Collection | None:
+    def documents(self, point: TrialPoint) -> Collection | None:
         return self.collection_for(point.chunks) if names_documents(point.retriever) else None
 
-    def evaluate(self, point: Point, golden: GoldenSet) -> Evaluation:
+    def evaluate(self, point: TrialPoint, golden: GoldenSet) -> Evaluation:
         """Return the point evaluated as everything else is: the numbers that are reported come from here."""
         return evaluate(
             point.retriever,
@@ -256,7 +256,7 @@ class Bench:
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
-    def values(self, point: Point) -> tuple[Values, bool]:
+    def values(self, point: TrialPoint) -> tuple[Values, bool]:
         """Return the measure of every tuning query at a point, and whether an earlier sweep knew it.
 
         What other points have asked is not asked again.

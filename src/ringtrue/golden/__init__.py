@@ -47,7 +47,7 @@ from ringtrue.golden.loading import (
 from ringtrue.golden.ratings import (
     KAPPA as KAPPA,
     RULES as RULES,
-    Dispute as Dispute,
+    RaterDispute as RaterDispute,
     Rating as Rating,
     Rule as Rule,
     agreement as agreement,
@@ -59,10 +59,10 @@ from ringtrue.golden.ratings import (
     settled_judgments as settled_judgments,
 )
 from ringtrue.golden.refreshing import (
-    Asked as Asked,
+    AskedQuestions as AskedQuestions,
     Coverage as Coverage,
     Proposal as Proposal,
-    Question as Question,
+    AskedQuestion as AskedQuestion,
     Refreshed as Refreshed,
     age_in_days as age_in_days,
     age_warning as age_warning,
@@ -90,9 +90,13 @@ from ringtrue.golden.planning import (
     worth_judging as worth_judging,
 )
 from ringtrue.golden.upload import UploadLimits as UploadLimits, read_upload as read_upload
-from ringtrue.golden.validation import Report as Report, validate as validate, validate_file as validate_file
+from ringtrue.golden.validation import (
+    ValidationReport as ValidationReport,
+    validate as validate,
+    validate_file as validate_file,
+)
 from ringtrue.golden.version import (
-    Difference as Difference,
+    VersionDifference as VersionDifference,
     Version as Version,
     content_hash as content_hash,
     corpus_hash as corpus_hash,

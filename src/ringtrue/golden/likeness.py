@@ -94,7 +94,7 @@ def _candidates(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[tu
 
 
 @dataclass(frozen=True)
-class Pair:
+class SimilarQueries:
     """Two queries that ask the same; ``same`` when they are equal but for case and punctuation."""
 
     first: str
@@ -103,7 +103,7 @@ class Pair:
     same: bool
 
 
-def pairs_of(queries: Sequence[Query], *, scope: str | None = None) -> list[Pair]:
+def pairs_of(queries: Sequence[Query], *, scope: str | None = None) -> list[SimilarQueries]:
     """Return the pairs of queries that ask the same thing of the same documents.
 
     The same words in another scope, or after another conversation, are another question.
@@ -120,7 +120,7 @@ def pairs_of(queries: Sequence[Query], *, scope: str | None = None) -> list[Pair
         ]
         for first, second, similarity in near_duplicates(texts):
             same = normalise(texts[first]) == normalise(texts[second])
-            found.append(Pair(group[first].query_id, group[second].query_id, similarity, same))
+            found.append(SimilarQueries(group[first].query_id, group[second].query_id, similarity, same))
     return found
 
 

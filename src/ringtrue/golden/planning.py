@@ -295,7 +295,7 @@ def _weight(ranks: Mapping[str, int], runs: int) -> float:
 
 
 @dataclass(frozen=True)
-class Contribution:
+class PoolContribution:
     """What one run brought to the pool; ``unjudged_share`` is None when there are no judgments or no answers."""
 
     run: str
@@ -310,7 +310,7 @@ class Pool:
 
     depth: int
     pairs: Mapping[str, tuple[str, ...]]
-    contributions: tuple[Contribution, ...]
+    contributions: tuple[PoolContribution, ...]
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -348,7 +348,7 @@ def pool(runs: Sequence[Run], qrels: Qrels | None = None, *, depth: int = DEPTH)
         others = set().union(*(found for name, found in mine.items() if name != run.name))
         unique = mine[run.name] - others
         unjudged = len(mine[run.name] - judged) / len(mine[run.name]) if judged is not None and mine[run.name] else None
-        contributions.append(Contribution(run.name, len(mine[run.name]), len(unique), unjudged))
+        contributions.append(PoolContribution(run.name, len(mine[run.name]), len(unique), unjudged))
         if not mine[run.name]:
             said = "the pool: it has no answers; leave it out or run it again"
             warnings.append(f"run '{run.name}' contributed nothing to {said}")

@@ -34,7 +34,7 @@ class Rating:
 
 
 @dataclass(frozen=True)
-class Dispute:
+class RaterDispute:
     """A pair on which raters differ: ``grades`` by rater."""
 
     query_id: str
@@ -115,10 +115,10 @@ def settled_judgments(settled: Mapping[Pair, int], ratings: Iterable[Rating], *,
     }
 
 
-def disputes(ratings: Iterable[Rating]) -> tuple[Dispute, ...]:
+def disputes(ratings: Iterable[Rating]) -> tuple[RaterDispute, ...]:
     """Return the pairs on which raters differ, the widest gaps first."""
     found = [
-        Dispute(*pair, {rater: rating.grade for rater, rating in sorted(said.items())})
+        RaterDispute(*pair, {rater: rating.grade for rater, rating in sorted(said.items())})
         for pair, said in by_pair(ratings).items()
         if len({rating.grade for rating in said.values()}) > 1
     ]

@@ -25,7 +25,7 @@ from ringtrue.golden.likeness import content_words, jaccard, near_duplicates, no
 from ringtrue.golden.planning import NO_VALUE
 from ringtrue.golden.ratings import (
     KAPPA,
-    Dispute,
+    RaterDispute,
     Rating,
     Rule,
     agreement,
@@ -53,7 +53,7 @@ PREFIX = "live"
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedQuestion:
     """Something that was asked: commonest wording, intent, how often, and the documents that were shown, best rank first."""
 
     text: str
@@ -65,10 +65,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuestions:
     """The distinct questions of a stretch of log, the most asked first, and the searches that made none."""
 
-    questions: tuple[Question, ...]
+    questions: tuple[AskedQuestion, ...]
     searches: int
     screened: int
     """Searches left out because their text may not be kept."""
@@ -76,7 +76,7 @@ class Asked:
     """Searches without a word."""
 
 
-def questions(searches: Iterable[SearchFacts], *, screen: Screen | None = None) -> Asked:
+def questions(searches: Iterable[SearchFacts], *, screen: Screen | None = None) -> AskedQuestions:
     """Return the distinct questions: spellings that normalise alike, and wordings that share 90 % of their words, are one.
 
     ``screen`` says which texts may be kept. A question is dropped as a whole where its text may not be, and counted: what is
@@ -101,15 +101,15 @@ def questions(searches: Iterable[SearchFacts], *, screen: Screen | None = None) 
     distinct = {id(group): group for group in groups}.values()
     asked = (_question([search for text in group for search in wordings[text]]) for group in distinct)
     found = sorted(asked, key=lambda question: (-question.count, question.text))
-    return Asked(tuple(found), len(searches), len(asked_in_words) - len(kept), len(searches) - len(asked_in_words))
+    return AskedQuestions(tuple(found), len(searches), len(asked_in_words) - len(kept), len(searches) - len(asked_in_words))
 
 
-def _question(searches: Sequence[SearchFacts]) -> Question:
+def _question(searches: Sequence[SearchFacts]) -> AskedQuestion:
     ranks = sorted((rank, doc_id) for search in searches for rank, doc_id in enumerate(search.result_ids))
     shown = tuple(dict.fromkeys(doc_id for _, doc_id in ranks))
     text = _commonest(" ".join(search.query.split()) for search in searches)
     intent = _commonest(search.intent or NO_VALUE for search in searches)
-    return Question(text, intent, len(searches), shown, max(search.created_at for search in searches))
+    return AskedQuestion(text, intent, len(searches), shown, max(search.created_at for search in searches))
 
 
 def _commonest(values: Iterable[str]) -> str:
@@ -117,7 +117,7 @@ def _commonest(values: Iterable[str]) -> str:
     return min(counts, key=lambda value: (-counts[value], value))
 
 
-def choose(asked: Sequence[Question], count: int, *, against: Sequence[str] = ()) -> tuple[Question, ...]:
+def choose(asked: Sequence[AskedQuestion], count: int, *, against: Sequence[str] = ()) -> tuple[AskedQuestion, ...]:
     """Return ``count`` questions spread over the intents and unlike each other and ``against``; fewer where there are no more.
 
     Every intent gets one place where there are enough, the others go by traffic (Sainte-Laguë). Within an intent each place
@@ -128,14 +128,14 @@ def choose(asked: Sequence[Question], count: int, *, against: Sequence[str] = ()
     >>> [question.text for question in choose(asked, 2)]
     ['late checkout fee', 'pool']
     """
-    pool: dict[str, list[Question]] = {}
+    pool: dict[str, list[AskedQuestion]] = {}
     for question in heapq.nlargest(CONSIDERED, asked, key=lambda question: question.count):
         pool.setdefault(question.intent, []).append(question)
     seats = _seats(pool, count)
     words = {question.text: frozenset(content_words(question.text)) for group in pool.values() for question in group}
     there = [frozenset(content_words(text)) for text in against]
     distance = {text: min((1 - jaccard(mine, other) for other in there), default=1.0) for text, mine in words.items()}
-    chosen: list[Question] = []
+    chosen: list[AskedQuestion] = []
     # In turns, so that no intent takes what another one needed first.
     for turn in range(max(seats.values(), default=0)):
         for intent in (intent for intent, wanted in seats.items() if wanted > turn):
@@ -147,7 +147,7 @@ def choose(asked: Sequence[Question], count: int, *, against: Sequence[str] = ()
     return tuple(chosen)
 
 
-def _seats(pool: Mapping[str, Sequence[Question]], count: int) -> dict[str, int]:
+def _seats(pool: Mapping[str, Sequence[AskedQuestion]], count: int) -> dict[str, int]:
     traffic = {intent: sum(question.count for question in group) for intent, group in pool.items()}
     order = sorted(pool, key=lambda intent: (-traffic[intent], intent))
     seats = {intent: int(place < count) for place, intent in enumerate(order)}
@@ -166,7 +166,7 @@ class Coverage:
     """Asked in the same words, or nearly."""
 
 
-def coverage(golden: GoldenSet, asked: Asked) -> Coverage:
+def coverage(golden: GoldenSet, asked: AskedQuestions) -> Coverage:
     """Return the share of the searches whose question the set asks, too, in nearly the same words.
 
     >>> from ringtrue.records import Query
@@ -179,7 +179,7 @@ def coverage(golden: GoldenSet, asked: Asked) -> Coverage:
     return Coverage(total, same / total if total else None)
 
 
-def _same_words(texts: Sequence[str], asked: Sequence[Question]) -> Iterator[tuple[int, int]]:
+def _same_words(texts: Sequence[str], asked: Sequence[AskedQuestion]) -> Iterator[tuple[int, int]]:
     """Yield the places of a text and of a question that asks the same in nearly the same words."""
     for first, second, _ in near_duplicates([*texts, *(question.text for question in asked)]):
         if first < len(texts) <= second:
@@ -194,7 +194,7 @@ class Proposal:
     golden: str
     """The version it was made for."""
     new: tuple[Query, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[AskedQuestion, ...]
     """What is known of each new query, in the same order."""
     retire: tuple[str, ...]
 
@@ -207,7 +207,7 @@ class Refreshed:
     refused: str
     """Why there is no next version; empty if there is one."""
     agreement: Agreement
-    disputes: tuple[Dispute, ...]
+    disputes: tuple[RaterDispute, ...]
     added: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -216,11 +216,11 @@ class Refreshed:
 
 def propose(
     golden: GoldenSet,
-    asked: Asked,
+    asked: AskedQuestions,
     *,
     count: int = COUNT,
     left: Mapping[str, str] | None = None,
-    fit: Callable[[Question], bool] = lambda question: True,
+    fit: Callable[[AskedQuestion], bool] = lambda question: True,
 ) -> Proposal:
     """Return ``count`` questions that the set does not ask yet, varied and spread over intents, and what they may replace.
 
@@ -248,7 +248,7 @@ def propose(
     return Proposal(f"{name}+{hashlib.sha256(made.encode()).hexdigest()[:8]}", name, new, chosen, retire)
 
 
-def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, str]) -> list[Question]:
+def _unknown(golden: GoldenSet, asked: Sequence[AskedQuestion], left: Mapping[str, str]) -> list[AskedQuestion]:
     """Return the questions that no query of the set asks already, nor has asked and nobody since, in nearly the same words."""
     there = len(golden.queries)
     old = [query.text for query in golden.queries] + list(left)
@@ -256,7 +256,7 @@ def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, st
     return [question for place, question in enumerate(asked) if place not in known]
 
 
-def _least_asked(golden: GoldenSet, asked: Asked) -> tuple[str, ...]:
+def _least_asked(golden: GoldenSet, asked: AskedQuestions) -> tuple[str, ...]:
     """Return the queries that may go, those first that were asked least; then by searches weighed by the words they share.
 
     What people ask in these words comes first: a query that nobody asks may share a word with everything that is asked.

@@ -28,7 +28,7 @@ _SEARCHED_FOR_NAMES = 5000
 
 
 @dataclass(frozen=True)
-class Subject:
+class ValidatedSet:
     """The set under validation and the sizes it has to reach."""
 
     golden: GoldenSet
@@ -89,7 +89,7 @@ class Subject:
 Problems = Iterator[GoldenProblem]
 
 
-def name_of(rule: Callable[[Subject], Problems]) -> str:
+def name_of(rule: Callable[[ValidatedSet], Problems]) -> str:
     """Return what a rule is called in reports.
 
     >>> name_of(known_profile)
@@ -102,14 +102,14 @@ _error = partial(GoldenProblem, "error", "")
 _warning = partial(GoldenProblem, "warning", "")
 
 
-def known_profile(subject: Subject) -> Problems:
+def known_profile(subject: ValidatedSet) -> Problems:
     """The profile is one that fixes rules."""
     name = subject.golden.profile
     if name not in PROFILES:
         yield _error("", f"'{name}' is not a profile", f"write {nearest(name, PROFILES)}")
 
 
-def required_fields(subject: Subject) -> Problems:
+def required_fields(subject: ValidatedSet) -> Problems:
     """Ids and query texts are there; a document has something to find it by."""
     golden = subject.golden
     if not golden.id.strip():
@@ -127,7 +127,7 @@ def required_fields(subject: Subject) -> Problems:
             yield _warning(name, "the document has neither title nor text", "write its text or remove it")
 
 
-def semantic_version(subject: Subject) -> Problems:
+def semantic_version(subject: ValidatedSet) -> Problems:
     """The version can be compared with another."""
     version = subject.golden.version
     try:
@@ -136,7 +136,7 @@ def semantic_version(subject: Subject) -> Problems:
         yield _warning("", f"'{version}' is not a semantic version", "write major.minor.patch like 1.0.0")
 
 
-def unique_ids(subject: Subject) -> Problems:
+def unique_ids(subject: ValidatedSet) -> Problems:
     """No id stands for two things, no pair is judged twice."""
     golden = subject.golden
     queries, documents = [query.query_id for query in golden.queries], [document.doc_id for document in golden.documents]
@@ -154,7 +154,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def grades_in_scale(subject: Subject) -> Problems:
+def grades_in_scale(subject: ValidatedSet) -> Problems:
     """Grades lie on the declared scale, and the threshold divides it."""
     lowest, highest = subject.golden.scale
     threshold = subject.golden.relevance_threshold
@@ -195,7 +195,7 @@ def check_grades(golden: GoldenSet) -> None:
         raise InputError(f"golden set '{golden.id}', query '{wrong[0].place}': {wrong[0].message}{more}; {wrong[0].cure}")
 
 
-def has_relevant(subject: Subject) -> Problems:
+def has_relevant(subject: ValidatedSet) -> Problems:
     """Every query has something to find, unless it is marked as one that should be answered by silence."""
     threshold = subject.golden.relevance_threshold
     for query in subject.queries.values():
@@ -211,7 +211,7 @@ def has_relevant(subject: Subject) -> Problems:
             yield _warning(query.query_id, message, "judge a better document or lower the threshold")
 
 
-def judged_exist(subject: Subject) -> Problems:
+def judged_exist(subject: ValidatedSet) -> Problems:
     """Judgments speak of queries and documents that the set has."""
     golden = subject.golden
     for query_id in [name for name in subject.judged if name not in subject.queries]:
@@ -234,7 +234,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f" (did you mean '{meant}'?)" if meant else ""
 
 
-def consistent_lists(subject: Subject) -> Problems:
+def consistent_lists(subject: ValidatedSet) -> Problems:
     """What a file lists as relevant is also graded as relevant, and the other way round."""
     threshold = subject.golden.relevance_threshold
     for judgment in subject.golden.judgments:
@@ -253,7 +253,7 @@ def consistent_lists(subject: Subject) -> Problems:
             yield _error(query.query_id, f"top_1_chunk '{chunk}' belongs to no document", cure)
 
 
-def distinct_queries(subject: Subject) -> Problems:
+def distinct_queries(subject: ValidatedSet) -> Problems:
     """No query is asked twice, in the same or nearly the same words."""
     for pair in pairs_of(subject.golden.queries, scope=subject.golden.scope):
         if pair.first == pair.second:
@@ -265,7 +265,7 @@ def distinct_queries(subject: Subject) -> Problems:
             yield _warning(pair.second, message, "remove one of the two or make them differ")
 
 
-def no_leakage(subject: Subject) -> Problems:
+def no_leakage(subject: ValidatedSet) -> Problems:
     """Queries that declare a split have no double on the other side."""
     sides = {query.query_id: query.metadata.get("split") for query in subject.golden.queries}
     if len(_texts(sides.values())) < 2:
@@ -277,13 +277,13 @@ def no_leakage(subject: Subject) -> Problems:
             yield _error(pair.second, message, "put both on the same side")
 
 
-def minimum_documents(subject: Subject) -> Problems:
+def minimum_documents(subject: ValidatedSet) -> Problems:
     """The corpus is large enough for finding to be harder than guessing."""
     if subject.golden.documents:
         yield from _too_few("documents", len(subject.golden.documents), subject.minimum_documents)
 
 
-def minimum_queries(subject: Subject) -> Problems:
+def minimum_queries(subject: ValidatedSet) -> Problems:
     """There are enough queries for a mean to say something."""
     yield from _too_few("queries", len(subject.golden.queries), subject.minimum_queries)
 
@@ -294,7 +294,7 @@ def _too_few(what: str, found: int, wanted: int) -> Problems:
         yield _error("", f"the set has {found} {what}, fewer than {wanted}", cure)
 
 
-def covered_lengths(subject: Subject) -> Problems:
+def covered_lengths(subject: ValidatedSet) -> Problems:
     """Short and long documents both occur; a retriever that only copes with one kind must not look good."""
     if not subject.words:
         return
@@ -304,7 +304,7 @@ def covered_lengths(subject: Subject) -> Problems:
         yield _warning("", f"no document is longer than {LONG:,} words", "add long ones, as real collections have")
 
 
-def covered_kinds(subject: Subject) -> Problems:
+def covered_kinds(subject: ValidatedSet) -> Problems:
     """All kinds of question are asked, of more than one type and format of document."""
     asked = _texts(query.metadata.get("query_type") for query in subject.golden.queries)
     for kind in KINDS:
@@ -320,7 +320,7 @@ def _texts(values: Iterable[object]) -> set[str]:
     return {value for value in values if isinstance(value, str)}
 
 
-def not_copied(subject: Subject) -> Problems:
+def not_copied(subject: ValidatedSet) -> Problems:
     """No query is copied out of the document it should find."""
     copied = subject.overlap.copied
     # A few borrowed phrases are a weakness; if a tenth of the queries is copied, the set measures copying.
@@ -330,7 +330,7 @@ def not_copied(subject: Subject) -> Problems:
         yield report(copy.query_id, message, "ask it in the words of somebody who has not read the document")
 
 
-def reachable_precision(subject: Subject) -> Problems:
+def reachable_precision(subject: ValidatedSet) -> Problems:
     """The usual floor on P@5 can be reached at all."""
     best = subject.reachable_precision
     if best is not None and best < REACHABLE:
@@ -338,7 +338,7 @@ def reachable_precision(subject: Subject) -> Problems:
         yield _warning("", message, f"judge more documents, or set no floor on P@5 above {best:.2f}")
 
 
-def known_scope(subject: Subject) -> Problems:
+def known_scope(subject: ValidatedSet) -> Problems:
     """In a set with a scope, each query names its scope and finds its documents inside it."""
     scope = subject.golden.scope
     if scope is None:
@@ -355,7 +355,7 @@ def known_scope(subject: Subject) -> Problems:
                 yield _error(query.query_id, message, "correct one of the two, or nobody can find it")
 
 
-def sound_classes(subject: Subject) -> Problems:
+def sound_classes(subject: ValidatedSet) -> Problems:
     """Interchangeable documents exist and belong to one class."""
     for doc_id in _repeated(member for members in subject.golden.equivalence_classes for member in members):
         yield _error(doc_id, "the document is in two equivalence classes, or twice in one", "join the classes")
@@ -365,7 +365,7 @@ def sound_classes(subject: Subject) -> Problems:
                 yield _error(doc_id, "an equivalence class names a document that is not in the corpus", "correct the id")
 
 
-def visible_memories(subject: Subject) -> Problems:
+def visible_memories(subject: ValidatedSet) -> Problems:
     """What is retired or archived is never the right answer; a causal chain names memories that exist."""
     for query in subject.queries.values():
         for document in subject.found(query.query_id):
@@ -380,7 +380,7 @@ def visible_memories(subject: Subject) -> Problems:
 
 
 ALL = frozenset(PROFILES)
-RULES: dict[Callable[[Subject], Problems], frozenset[str]] = {
+RULES: dict[Callable[[ValidatedSet], Problems], frozenset[str]] = {
     known_profile: ALL,
     required_fields: ALL,
     semantic_version: ALL,

@@ -17,7 +17,7 @@ from ringtrue.errors import InputError, ValidationFailed
 from ringtrue.golden import formats
 from ringtrue.golden.formats.fields import PROFILES
 from ringtrue.golden.loading import locate
-from ringtrue.golden.rules import KINDS, RULES, Subject, name_of
+from ringtrue.golden.rules import KINDS, RULES, ValidatedSet, name_of
 from ringtrue.golden.version import corpus_hash
 from ringtrue.records import GoldenSet
 
@@ -25,7 +25,7 @@ LENGTHS = (0, 50, 100, 150, 500, 1000, 3000, 5001)
 
 
 @dataclass(frozen=True)
-class Report:
+class ValidationReport:
     """All problems of a set at once."""
 
     problems: tuple[GoldenProblem, ...]
@@ -62,7 +62,7 @@ class Report:
             raise ValidationFailed(f"{self.errors[0]}{more}")
 
 
-def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries: int = 20) -> Report:
+def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries: int = 20) -> ValidationReport:
     """Return all problems of a set, the figures behind them and the rules that its profile applies.
 
     >>> from ringtrue.records import GoldenSet, Query
@@ -70,15 +70,15 @@ def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries:
     >>> [problem.rule for problem in report.errors]
     ['has-relevant', 'minimum-queries']
     """
-    subject = Subject(golden, minimum_documents, minimum_queries)
+    subject = ValidatedSet(golden, minimum_documents, minimum_queries)
     # A set of unknown profile gets every rule: too much advice is better than silence.
     profile = golden.profile if golden.profile in PROFILES else "general"
     applied = [rule for rule, profiles in RULES.items() if profile in profiles]
     problems = tuple(replace(problem, rule=name_of(rule)) for rule in applied for problem in rule(subject))
-    return Report(problems, figures(subject), golden.profile, tuple(map(name_of, applied)))
+    return ValidationReport(problems, figures(subject), golden.profile, tuple(map(name_of, applied)))
 
 
-def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_queries: int = 20) -> Report:
+def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_queries: int = 20) -> ValidationReport:
     """Return all problems of a file, folder or shipped set: each record that cannot be read, then those of the rest."""
     complaints = formats.Complaints(collect=True)
     golden = None
@@ -92,7 +92,7 @@ def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_quer
         message, _, cure = one.message.removeprefix(f"{one.place}: ").rpartition("; ")
         unread.append(GoldenProblem("error", "readable", one.place, message or one.message, cure if message else "mend it"))
     if golden is None:
-        return Report(tuple(unread), {}, "unknown", ("readable",))
+        return ValidationReport(tuple(unread), {}, "unknown", ("readable",))
     found = corpus_hash(golden.documents) if golden.documents else golden.corpus_hash
     if golden.corpus_hash not in (None, found):
         message = f"the set declares corpus_hash '{golden.corpus_hash}' but its documents have '{found}'"
@@ -107,7 +107,7 @@ def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_quer
     )
 
 
-def figures(subject: Subject) -> dict[str, Any]:
+def figures(subject: ValidatedSet) -> dict[str, Any]:
     """Return the numbers that describe a set; what cannot be known is None, never 0."""
     golden = subject.golden
     asked = [query for query in golden.queries if not query.negative]

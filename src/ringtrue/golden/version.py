@@ -111,7 +111,7 @@ def _document(document: Document) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class VersionDifference:
     """What happened between two versions of a set, and how the version number should move."""
 
     queries: Changes
@@ -124,7 +124,7 @@ class Difference:
     reason: str
 
 
-def diff(old: GoldenSet, new: GoldenSet) -> Difference:
+def diff(old: GoldenSet, new: GoldenSet) -> VersionDifference:
     """Return the difference between two versions; ids decide what is the same thing, never the position."""
     queries = _changes(old.queries, new.queries, lambda one: (one.query_id, [one.text, one.metadata, one.negative]))
     documents = _changes(old.documents, new.documents, lambda one: (one.doc_id, _document(one)))
@@ -140,7 +140,7 @@ def diff(old: GoldenSet, new: GoldenSet) -> Difference:
     if not (old.documents and new.documents) and old.corpus_hash != new.corpus_hash:
         fields["corpus_hash"] = (old.corpus_hash, new.corpus_hash)
     suggested, reason = _suggest(queries, documents, (added, removed, changed), fields)
-    return Difference(queries, documents, added, removed, changed, fields, suggested, reason)
+    return VersionDifference(queries, documents, added, removed, changed, fields, suggested, reason)
 
 
 def _changed_fields(old: Any, new: Any, names: Iterable[str]) -> dict[str, tuple[Any, Any]]:

@@ -70,7 +70,7 @@ BATCH = 500
 NOTHING = Answered((), (), {})
 _TEXTS = ("query", "text", "question", "q", "search_query", "prompt")
 _FIELDS = frozenset(field.name for field in fields_of(LoggedQuery)) - {"query_id", "query", "created_at", "project"}
-LATEST_SEARCH: ContextVar[LoggedSearch | None] = ContextVar("ringtrue_latest_search", default=None)
+LATEST_SEARCH: ContextVar[RunningSearch | None] = ContextVar("ringtrue_latest_search", default=None)
 """What this thread or task logs now or logged last."""
 _CONTEXT: ContextVar[Mapping[str, Any]] = ContextVar("ringtrue_log_context", default={})  # noqa: B039  # never changed
 
@@ -187,12 +187,12 @@ class QueryLog(Writer):
             self._reject("not storable", problem, name=str(name))
             return False
 
-    def query(self, text: str, *, tool: str, results: Callable[[Any], Any] | None = None, **fields: Any) -> LoggedSearch:
+    def query(self, text: str, *, tool: str, results: Callable[[Any], Any] | None = None, **fields: Any) -> RunningSearch:
         """Return a context manager, also for ``async with``, around one search: call ``answer(hits)`` inside.
 
         ``fields`` are those of LoggedQuery: session_id, user_id, intent … Raises InputError for a name that is none of them.
         """
-        return LoggedSearch(self, _as_text(text), tool, results, _checked(fields))
+        return RunningSearch(self, _as_text(text), tool, results, _checked(fields))
 
     def search(
         self, *, tool: str, text: str | None = None, results: Callable[[Any], Any] | None = None, **fields: Any
@@ -210,9 +210,9 @@ class QueryLog(Writer):
                 raise InputError(f"{function.__name__} is a generator; log the list it is made into: with log.query(…) as q")
             name, place = _text_parameter(function, text)
 
-            def asked(args: tuple[Any, ...], options: Mapping[str, Any]) -> LoggedSearch:
+            def asked(args: tuple[Any, ...], options: Mapping[str, Any]) -> RunningSearch:
                 said = options[name] if name in options else args[place] if place < len(args) else ""
-                return LoggedSearch(self, _as_text(said), tool, results, extra)
+                return RunningSearch(self, _as_text(said), tool, results, extra)
 
             if inspect.iscoroutinefunction(function):
 
@@ -272,7 +272,7 @@ class QueryLog(Writer):
         self.close()
 
 
-class LoggedSearch:
+class RunningSearch:
     """One search while it runs, and then in the queue: what can wait is made by the writing thread."""
 
     __slots__ = (
@@ -382,7 +382,7 @@ class Watched:
         """Return the answer of the retriever inside."""
         from ringtrue.retrieve import is_observed, observing
 
-        with LoggedSearch(self._log, text, self._tool, None, self._fields) as search:
+        with RunningSearch(self._log, text, self._tool, None, self._fields) as search:
             # If somebody observes already, what is seen is theirs.
             with nullcontext() if is_observed() else observing() as seen:
                 hits = self.inner.search(text, k=k, scope=scope)

@@ -103,7 +103,7 @@ ALREADY = "(given earlier in this session)"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ContextMemory:
     """A memory in a context: why it is there ('found', 'constitutional', or a link such as 'leads_to other-id'), and what was
     given of it: its 'summary', its 'title' alone where there was no more room, or only that it was 'already' given."""
 
@@ -119,7 +119,7 @@ class Context:
     """A text within its budget, the memories in it, how many more there was no room for, and what the session saved."""
 
     text: str
-    shown: tuple[Shown, ...]
+    shown: tuple[ContextMemory, ...]
     left_out: int
     budget: int
     tokens: int
@@ -202,7 +202,7 @@ def build_context(
             "raise the budget or give some of them a lower tier"
         )
     elements: list[str] = []
-    shown: list[Shown] = []
+    shown: list[ContextMemory] = []
     saved = left_out = 0
     for memory, why, rank, score in wanted:
         bound = memory.tier == "constitutional"
@@ -214,7 +214,7 @@ def build_context(
             continue
         room -= tokens_of(made)
         elements.append(made)
-        shown.append(Shown(memory, why, given, rank, score))
+        shown.append(ContextMemory(memory, why, given, rank, score))
     text = block(root, elements)
     return Context(text, tuple(shown), left_out, budget, tokens_of(text), saved)
 

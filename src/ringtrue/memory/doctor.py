@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ringtrue.memory.health import DAYS, TIMELY, Health, health
+from ringtrue.memory.health import DAYS, TIMELY, MemoryHealth, health
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.guard import visible_line
 from ringtrue.memory.hook.index import shown_until
@@ -48,7 +48,7 @@ class Checkup:
     memories: int
     active: int
     findings: tuple[Finding, ...]
-    health: Health
+    health: MemoryHealth
     compared_by: str
     """How pairs were compared: 'words and meaning', or 'words' and why."""
 
@@ -177,7 +177,7 @@ def _beyond(active: Sequence[Memory], settings: Settings) -> Iterable[Finding]:
 
 
 def _stale(
-    root: str, active: Sequence[Memory], settings: Settings, figures: Health, *, now: float, stale_days: int
+    root: str, active: Sequence[Memory], settings: Settings, figures: MemoryHealth, *, now: float, stale_days: int
 ) -> Iterable[Finding]:
     project = project_of(root)
     for memory in active:
@@ -207,7 +207,14 @@ def _there(project: Path, name: str) -> bool:
 
 
 def _use(
-    root: str, active: Sequence[Memory], settings: Settings, figures: Health, *, now: float, days: float, silent_after: int
+    root: str,
+    active: Sequence[Memory],
+    settings: Settings,
+    figures: MemoryHealth,
+    *,
+    now: float,
+    days: float,
+    silent_after: int,
 ) -> Iterable[Finding]:
     if figures.empty_in_a_row >= 3 or (figures.empty >= 3 and figures.empty > figures.searched):
         text = f"{figures.empty} of the last {figures.prompts} prompts came empty: the host may send them under another name"
@@ -235,7 +242,7 @@ def _age(written: str, now: float) -> float | None:
     return None if when is None else (now - when.timestamp()) / DAY
 
 
-def _around(root: str, figures: Health, settings: Settings, *, home: Path, mounts: str | None) -> Iterable[Finding]:
+def _around(root: str, figures: MemoryHealth, settings: Settings, *, home: Path, mounts: str | None) -> Iterable[Finding]:
     slow = slow_file_system(root, mounts)
     if slow:
         text = f"the memory folder lies on {slow}: every prompt waits for it"
@@ -252,7 +259,7 @@ def _around(root: str, figures: Health, settings: Settings, *, home: Path, mount
     yield from _hosts(root, figures, home=home)
 
 
-def _hosts(root: str, figures: Health, *, home: Path) -> Iterable[Finding]:
+def _hosts(root: str, figures: MemoryHealth, *, home: Path) -> Iterable[Finding]:
     """Yield what keeps an installed hook from running, or from understanding."""
     found = hosts_with_hook(root, home=home)
     seen = figures.last_prompt_at is not None

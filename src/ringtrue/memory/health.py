@@ -18,7 +18,7 @@ TIMELY = 30
 
 
 @dataclass(frozen=True)
-class Health:
+class MemoryHealth:
     """Figures of one window of time; a rate is None if there is nothing to divide by.
 
     ``searched`` are the prompts that were looked up: those injected and those silent. Empty prompts, nods and the host's own
@@ -65,7 +65,7 @@ class Health:
     false_inject_rate: float | None = None
 
 
-def health(root: str, *, now: float, days: float = DAYS) -> Health:
+def health(root: str, *, now: float, days: float = DAYS) -> MemoryHealth:
     """Return the figures of the last days of a memory folder; all counts are 0 if there is no journal."""
     from ringtrue.memory.signals import figures
 
@@ -75,7 +75,7 @@ def health(root: str, *, now: float, days: float = DAYS) -> Health:
     return replace(found, judged=known.judged, false_inject_rate=known.false_inject_rate)
 
 
-def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Health:
+def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> MemoryHealth:
     """Return the figures of events as the journal yields them, in their order."""
     found = _Tally()
     for event in seen:
@@ -92,7 +92,7 @@ def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Healt
     def share_of(used: Iterable[bool]) -> float | None:
         return _share(sum(used), len(spoke)) if found.reports else None
 
-    return Health(
+    return MemoryHealth(
         days=days,
         prompts=counts.total(),
         searched=searched,

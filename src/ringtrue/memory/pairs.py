@@ -41,7 +41,7 @@ _SENTENCE = re.compile(r"[.;:!?\n]+")
 
 
 @dataclass(frozen=True)
-class Pair:
+class MemoryPair:
     """Two memories, how alike they are from 0 to 1, and the words that made it a contradiction."""
 
     kind: Kind
@@ -51,7 +51,7 @@ class Pair:
     because: str = ""
 
 
-def pairs_of(memories: Sequence[Memory], vectors: Matrix | None = None, *, only: str | None = None) -> list[Pair]:
+def pairs_of(memories: Sequence[Memory], vectors: Matrix | None = None, *, only: str | None = None) -> list[MemoryPair]:
     """Return the pairs among memories, the most alike first; ``vectors`` has a row of length 1 for each memory.
 
     With ``only`` those pairs alone that this id is one of. Memories that name each other, as superseded or linked, are left
@@ -259,14 +259,14 @@ def _shares_two(one: _Said, other: _Said, weights: Mapping[str, float]) -> bool:
     return sum(weights[name] >= TELLING for name in one.stems & other.stems) >= 2
 
 
-def _judge(one: _Said, other: _Said, weights: Mapping[str, float], words: float, cosine: float | None) -> Pair | None:
+def _judge(one: _Said, other: _Said, weights: Mapping[str, float], words: float, cosine: float | None) -> MemoryPair | None:
     likeness = words if cosine is None else (words + cosine) / 2
     because = _conflict(one, other, weights, words)
     ids = one.memory.id, other.memory.id
     if because:
-        return Pair("contradiction", *ids, round(likeness, 3), because)
+        return MemoryPair("contradiction", *ids, round(likeness, 3), because)
     text = TEXT_BY_WORDS if cosine is None else SAME_TEXT
-    return Pair("duplicate", *ids, round(likeness, 3)) if likeness >= text else None
+    return MemoryPair("duplicate", *ids, round(likeness, 3)) if likeness >= text else None
 
 
 def _conflict(one: _Said, other: _Said, weights: Mapping[str, float], words: float) -> str:
@@ -315,7 +315,7 @@ def vectors_of(root: str, memories: Sequence[Memory]) -> tuple[NDArray[np.float3
         return None, f"words, since the encoder cannot be used: {error}"
 
 
-def alike_to(root: str, active: Sequence[Memory], memory_id: str) -> list[Pair]:
+def alike_to(root: str, active: Sequence[Memory], memory_id: str) -> list[MemoryPair]:
     """Return the pairs that one memory makes with the active ones, each of which the doctor shows as well.
 
     Words are compared first, and meanings of those pairs alone that words bring up: an encoder takes a second to start.

@@ -154,7 +154,7 @@ SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """Where a server listens."""
 
     host: str
@@ -175,7 +175,7 @@ class Address:
         return f"http://{_in_url(self.host)}:{self.port}{PATH}"
 
 
-def address_of(text: str) -> Address:
+def address_of(text: str) -> ServerAddress:
     """Return the address in ``HOST:PORT`` or ``PORT``, which is one of this machine; raises InputError for anything else.
 
     >>> address_of("8765"), address_of("[::1]:80").host
@@ -185,10 +185,10 @@ def address_of(text: str) -> Address:
     host = host.strip("[]") or LOCAL
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536) or "/" in host or " " in host:
         raise InputError(f"cannot listen at {text!r}; write HOST:PORT such as {LOCAL}:8765")
-    return Address(host, int(port))
+    return ServerAddress(host, int(port))
 
 
-def check_token(address: Address, token: str) -> None:
+def check_token(address: ServerAddress, token: str) -> None:
     """Raise InputError where others could reach the port without a token, or with one that can be guessed."""
     if not address.local and not token:
         raise InputError(
@@ -199,7 +199,7 @@ def check_token(address: Address, token: str) -> None:
         raise InputError(f"the token has {len(token)} characters; use {SHORTEST_TOKEN} or more")
 
 
-def http_app(server: StrictServer, address: Address, *, token: str = "", names: Sequence[str] = ()) -> ASGIApp:
+def http_app(server: StrictServer, address: ServerAddress, *, token: str = "", names: Sequence[str] = ()) -> ASGIApp:
     """Return the application: streamable HTTP at ``/mcp``.
 
     ``names`` are further hosts under which it may be asked, such as that of a proxy before it. Raises InputError as
@@ -234,7 +234,7 @@ class _Guarded:
         await self._app(scope, receive, send)
 
 
-def serve_http(server: StrictServer, address: Address, *, token: str = "", names: Sequence[str] = ()) -> None:
+def serve_http(server: StrictServer, address: ServerAddress, *, token: str = "", names: Sequence[str] = ()) -> None:
     """Listen until the process is told to stop. Raises InputError as ``http_app`` does; OSError if the port is taken."""
     import socket
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
-from ringtrue.answers import Dispute as Disputed
-from ringtrue.answers import ReviewState
-from ringtrue.golden import Candidate, Dispute
+from ringtrue.answers import Dispute, ReviewState
+from ringtrue.golden import Candidate, RaterDispute
 from ringtrue.records import GoldenSet
 from ringtrue.store import DEFAULT_PROJECT, ReviewItem, timestamp
 
@@ -33,10 +32,10 @@ def key_of(query_id: str, doc_id: str) -> str:
     return hashlib.sha256(f"{query_id}\0{doc_id}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
-def disputed(found: Iterable[Dispute], texts: Mapping[str, str]) -> tuple[Disputed, ...]:
+def disputed(found: Iterable[RaterDispute], texts: Mapping[str, str]) -> tuple[Dispute, ...]:
     """Return disputes with their keys and the texts of their questions, by query id."""
     return tuple(
-        Disputed(key_of(one.query_id, one.doc_id), one.query_id, texts.get(one.query_id, ""), one.doc_id, one.grades)
+        Dispute(key_of(one.query_id, one.doc_id), one.query_id, texts.get(one.query_id, ""), one.doc_id, one.grades)
         for one in found
     )
 

@@ -10,11 +10,11 @@ from typing import Any
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import (
     KAPPA,
-    Asked,
+    AskedQuestion,
+    AskedQuestions,
     Candidate,
     Coverage,
     Proposal,
-    Question,
     Refreshed,
     Rule,
     age_in_days,
@@ -57,7 +57,7 @@ DEFAULTS = Harvest()
 
 
 @dataclass(frozen=True)
-class Progress:
+class RefreshProgress:
     """How far the reviewers have come with a proposal."""
 
     proposal: Proposal
@@ -77,8 +77,8 @@ class Situation:
 
     proposal: Proposal
     proposed_now: bool
-    progress: Progress
-    asked: Asked
+    progress: RefreshProgress
+    asked: AskedQuestions
     coverage: Coverage
     age_days: int | None
     warnings: tuple[str, ...]
@@ -169,7 +169,7 @@ def propose_from_log(
         number = using.count or (FIRST if first else COUNT)
         known = {document.doc_id for document in base.documents}
 
-        def fit(question: Question) -> bool:
+        def fit(question: AskedQuestion) -> bool:
             # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
             return using.again is not None or bool(question.shown and (not known or known & set(question.shown)))
 
@@ -220,7 +220,7 @@ def open_proposal(store: Store, golden: GoldenSet, *, project: str = "default") 
             id=detail["id"],
             golden=entry.subject,
             new=tuple(Query(row["query_id"], row["text"], facts[row["query_id"]]) for row in detail["new"]),
-            questions=tuple(Question(row["text"], row["intent"], row["count"]) for row in detail["new"]),
+            questions=tuple(AskedQuestion(row["text"], row["intent"], row["count"]) for row in detail["new"]),
             retire=tuple(detail["retire"]),
         )
     return None
@@ -231,11 +231,11 @@ def _items(store: Store, proposal: Proposal, project: str) -> list[ReviewItem]:
     return [item for item in store.review_items(project=project) if item.query_id in wanted]
 
 
-def progress(store: Store, proposal: Proposal, *, project: str = "default") -> Progress:
+def progress(store: Store, proposal: Proposal, *, project: str = "default") -> RefreshProgress:
     """Return how far the reviewers have come."""
     states = [item.state for item in _items(store, proposal, project)]
     done = sum(state in ("approved", "published") for state in states)
-    return Progress(proposal, len(states), done, states.count("rejected"))
+    return RefreshProgress(proposal, len(states), done, states.count("rejected"))
 
 
 def finish(

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
         record_difference as record_difference,
         record_scores as record_scores,
         Recorded as Recorded,
-        Scores as Scores,
+        PairedScores as PairedScores,
         set_status as set_status,
-        Standing as Standing,
+        TestStanding as TestStanding,
         standing as standing,
     )
     from ringtrue.rollout.candidate import Described as Described

@@ -32,7 +32,7 @@ MEASURE = "mrr"
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class PairedScores:
     """The scores of both sides on one query, and where they stand in a file."""
 
     query_id: str
@@ -52,7 +52,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TestStanding:
     """How a test stands, in figures and one sentence."""
 
     feature_id: str
@@ -156,13 +156,13 @@ def record_scores(
     return _record(store, feature_id, query_id, (control, treatment), now=now, project=project)
 
 
-def checked_scores(test: ABTest, rows: Iterable[Scores]) -> list[Scores]:
+def checked_scores(test: ABTest, rows: Iterable[PairedScores]) -> list[PairedScores]:
     """Return rows that can all be counted in a test, a query that is there twice once; nothing is counted yet.
 
     Raises InputError naming the place of the first that cannot: a score outside 0 to 1, something else than the test counts,
     or a query whose scores contradict those given before.
     """
-    kept: dict[str, Scores] = {}
+    kept: dict[str, PairedScores] = {}
     for row in rows:
         place = f"{row.place}: " if row.place else ""
         try:
@@ -244,13 +244,13 @@ def found_test(store: Store, feature_id: str, *, project: str = DEFAULT_PROJECT)
     return test
 
 
-def standing(test: ABTest) -> Standing:
+def standing(test: ABTest) -> TestStanding:
     """Return how a test stands; pure, from its state alone."""
     n, measure = test.sample_count, measure_of(test)
     mean = test.sums["differences"] / n if n else None
     sides = [test.sums[f"{side}_{measure}"] / n if n and measure else None for side in ("control", "treatment")]
     after = test.sums.get("decided_after")
-    return Standing(
+    return TestStanding(
         feature_id=test.feature_id,
         project=test.project,
         method=test.method,

@@ -42,7 +42,7 @@ NICE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class CandidateReply:
     """What came of one question: document ids and milliseconds, or an error; ``gone`` where the candidate hung or died."""
 
     ids: tuple[str, ...] = ()
@@ -84,7 +84,9 @@ class Described:
         return Described, (self.expression, self.folder)  # not what was opened
 
 
-def answer(candidate: Any, text: str, options: Mapping[str, Any], *, timer: Callable[[], float] = time.perf_counter) -> Reply:
+def answer(
+    candidate: Any, text: str, options: Mapping[str, Any], *, timer: Callable[[], float] = time.perf_counter
+) -> CandidateReply:
     """Return what a candidate says to a question; whatever it raises becomes an error."""
     start = timer()
     try:
@@ -94,9 +96,9 @@ def answer(candidate: Any, text: str, options: Mapping[str, Any], *, timer: Call
             if isinstance(found, Iterator):  # it may have no end
                 found = list(itertools.islice(found, k))
         spent = (timer() - start) * 1000
-        return Reply(ids_of(found, "the candidate", k=k), spent)
+        return CandidateReply(ids_of(found, "the candidate", k=k), spent)
     except BaseException as problem:  # SystemExit of a candidate must not end its worker either
-        return Reply(error=said(problem), kind=type(problem).__name__)
+        return CandidateReply(error=said(problem), kind=type(problem).__name__)
 
 
 def searching(thing: Any) -> Callable[..., Any]:
@@ -143,7 +145,7 @@ class InThread:
         """How many threads were left behind and have not come back."""
         return sum(seat.thread.is_alive() for seat in self._left)
 
-    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
+    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> CandidateReply:
         seat = self._seat = self._seat or _Seat(self._candidate, self._timer)
         seat.questions.put((text, options))
         try:
@@ -154,7 +156,7 @@ class InThread:
             with contextlib.suppress(queue.Empty):
                 return seat.replies.get_nowait()  # it came in this very moment
             self._left = [*(one for one in self._left if one.thread.is_alive()), seat]
-            return Reply(error=f"took longer than {timeout:g} s; its thread was left behind", gone=True)
+            return CandidateReply(error=f"took longer than {timeout:g} s; its thread was left behind", gone=True)
 
     def abort(self) -> None:
         pass  # nothing can stop a thread
@@ -170,7 +172,7 @@ class _Seat:
 
     def __init__(self, candidate: Any, timer: Callable[[], float]) -> None:
         self.questions: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
-        self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[CandidateReply] = queue.SimpleQueue()
         # A daemon: a search that hangs for ever must not keep the program from ending.
         self.thread = threading.Thread(target=self._sit, args=(candidate, timer), name="ringtrue-candidate", daemon=True)
         self.thread.start()
@@ -191,19 +193,19 @@ class InProcess:
         self._memory = memory
         self._child: tuple[SpawnProcess, Connection] | None = None
 
-    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
+    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> CandidateReply:
         try:
             _, pipe = self._child or self._started()
             pipe.send((text, options))
             if not pipe.poll(timeout):
                 self.close()
-                return Reply(error=f"took longer than {timeout:g} s; its process was killed", gone=True)
-            reply: Reply = pipe.recv()
+                return CandidateReply(error=f"took longer than {timeout:g} s; its process was killed", gone=True)
+            reply: CandidateReply = pipe.recv()
         except (EOFError, OSError):
-            return Reply(error=f"the candidate's process {self._end()}", gone=True)
+            return CandidateReply(error=f"the candidate's process {self._end()}", gone=True)
         except RingtrueError as problem:
             self.close()
-            return Reply(error=said(problem), gone=True)
+            return CandidateReply(error=said(problem), gone=True)
         if reply.error is not None and reply.error.startswith("MemoryError"):
             self.close()  # what it holds on to would starve the next question
         return reply

@@ -35,7 +35,7 @@ STANDARDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SearchOnSet:
     """A search and the golden set that it is measured with, whatever its version."""
 
     retriever: str
@@ -52,7 +52,7 @@ def of_production(one: StoredResult) -> bool:
     return not one.uploaded and (one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None))
 
 
-def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str | None = None) -> Pair | None:
+def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str | None = None) -> SearchOnSet | None:
     """Return what a project's quality is told of; None if nothing was evaluated.
 
     That is the search that is ``served``, else that of the baseline, on the golden set of the baseline; without a baseline the
@@ -63,19 +63,19 @@ def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str
     pairs = list(standards)
     if served is not None:
         standards.sort(key=lambda one: not same_search(one.retriever, served))
-        pairs = [*(Pair(served, standard.golden) for standard in standards), *standards]
+        pairs = [*(SearchOnSet(served, standard.golden) for standard in standards), *standards]
     for pair in pairs:
         if any(pair.has(row) for row in rows):
             return pair
     # What stood beside a candidate in its shadow may have been replaced by it since.
     rows = [row for row in rows if row.run_type != "shadow"] or rows
     ours = [row for row in rows if served is not None and same_search(row.retriever or "", served)]
-    counts = Counter(Pair(row.retriever or "", set_name(row.golden)) for row in ours or rows)
+    counts = Counter(SearchOnSet(row.retriever or "", set_name(row.golden)) for row in ours or rows)
     # The first of equals is the newest, as the rows are.
     return max(counts, key=lambda pair: counts[pair], default=None)
 
 
-def _standards(store: Store, project: str) -> Iterator[Pair]:
+def _standards(store: Store, project: str) -> Iterator[SearchOnSet]:
     newest: dict[str, KeptVersion] = {}
     for one in sorted(store.baselines(project=project), key=lambda one: one.created_at, reverse=True):
         newest.setdefault(one.name, one)
@@ -83,7 +83,7 @@ def _standards(store: Store, project: str) -> Iterator[Pair]:
         row = store.baseline(one.name, one.version, project=project)
         golden = None if row is None else row.content.get("golden")
         if row is not None and isinstance(golden, Mapping):  # one of means alone says nothing of where they come from
-            yield Pair(str(row.content.get("retriever", "")), set_name(str(golden.get("version", ""))))
+            yield SearchOnSet(str(row.content.get("retriever", "")), set_name(str(golden.get("version", ""))))
 
 
 def set_name(golden: str | None) -> str:

@@ -241,7 +241,7 @@ def judge_credits(
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class InterleavingCounts:
     """What one pass over the log found."""
 
     test: ABTest
@@ -263,7 +263,7 @@ def count_log(
     now: datetime,
     settle: timedelta,
     project: str = DEFAULT_PROJECT,
-) -> Counted:
+) -> InterleavingCounts:
     """Weigh the clicks on the feature's interleaved lists in its sequential test, each impression once.
 
     An impression is counted with the clicks it has; so those younger than ``settle`` wait for theirs. Clicks that name no
@@ -290,4 +290,4 @@ def count_log(
         recorded = record_difference(store, feature_id, query_id, credit, now=now.isoformat(), project=project)
         test, new = recorded.test, new + recorded.counted
     before = sum(at < began for at, _, _ in lists)
-    return Counted(test, len(shown), len(credits), new, len(lists) - len(shown) - before, before)
+    return InterleavingCounts(test, len(shown), len(credits), new, len(lists) - len(shown) - before, before)

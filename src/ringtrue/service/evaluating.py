@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json
 
-from ringtrue.answers import Component, Details, Evaluated
+from ringtrue.answers import ComponentScores, Details, Evaluated
 from ringtrue.config import cache_folder
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.measures import Measure
@@ -287,7 +287,9 @@ def summary(evaluation: Evaluation, *, run_id: str, notes: Sequence[str] = ()) -
         intervals={keys[name]: tuple(map(known, ends)) for name, ends in evaluation.intervals.items() if name in keys},
         per_query_type=by_type,
         per_query_type_field=by,
-        components={part.name: Component(part.kind, renamed(part.scores.aggregate, keys)) for part in evaluation.components},
+        components={
+            part.name: ComponentScores(part.kind, renamed(part.scores.aggregate, keys)) for part in evaluation.components
+        },
         latency_ms={name: known(value) for name, value in asdict(evaluation.latency).items() if name != "count"},
         judged_at_10=known(scores.judged_share),
         details=Details(

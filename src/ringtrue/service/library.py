@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ringtrue.answers import BaselineItem, BaselineUpdate, GoldenItem
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.golden import Report, content_hash, golden_from, load, record_of, shipped, validate
-from ringtrue.report import Report as RunReport
-from ringtrue.report import known, report_on
+from ringtrue.golden import ValidationReport, content_hash, golden_from, load, record_of, shipped, validate
+from ringtrue.report import Report, known, report_on
 from ringtrue.retrieve import shorten
 from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation, unpacked
@@ -61,7 +60,7 @@ class KeptSet:
     golden: GoldenSet
     created_at: str | None
     fingerprint: str
-    report: Report
+    report: ValidationReport
     new: bool = False
 
 
@@ -301,7 +300,7 @@ def answers_of(access: Access, run_id: str) -> Evaluation:
     return found
 
 
-def report_told(access: Access, evaluation: Evaluation, *, baseline: str | None) -> RunReport:
+def report_told(access: Access, evaluation: Evaluation, *, baseline: str | None) -> Report:
     """Return what there is to tell about a run, judged by the last version of a baseline where one is named.
 
     Raises MissingInput if there is no such baseline.

@@ -20,7 +20,7 @@ from ringtrue.golden import NO_VALUE
 from ringtrue.log import living, log_folder, losses
 from ringtrue.measures import Measure, members
 from ringtrue.rollout import shadow_of
-from ringtrue.rollout.health import Pair, of_production, production_pair, set_name
+from ringtrue.rollout.health import SearchOnSet, of_production, production_pair, set_name
 from ringtrue.run import unpacked
 from ringtrue.service.gauges import WHOLE, Reading, label_value
 from ringtrue.store import StoredResult, timestamp
@@ -105,7 +105,7 @@ def _labels(one: StoredResult) -> dict[str, str]:
     return {"retriever": label_value(one.retriever or ""), "golden": label_value(one.golden or "")}
 
 
-def _gate(results: list[StoredResult], pair: Pair | None, now: datetime) -> Iterator[Reading]:
+def _gate(results: list[StoredResult], pair: SearchOnSet | None, now: datetime) -> Iterator[Reading]:
     for one in _pairs([one for one in results if one.gate is not None], now):
         role = PRODUCTION if pair is not None and pair.has(one) else OTHER
         for verdict in VERDICTS:

@@ -192,7 +192,7 @@ class Flag(FlagState):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditEntry(answers.AuditEntry):
+class AuditEntry(answers.AuditRecord):
     """Who changed what, when and why."""
 
     project: str = DEFAULT_PROJECT

@@ -13,7 +13,7 @@ from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
     from ringtrue.testing.conformance import (
-        Comparison as Comparison,
+        MeasureComparison as MeasureComparison,
         against_reference as against_reference,
         against_trec_eval_files as against_trec_eval_files,
         worked_examples as worked_examples,

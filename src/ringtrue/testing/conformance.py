@@ -19,7 +19,7 @@ PRINTED = 0.00005000001  # trec_eval prints four digits
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MeasureComparison:
     """One measure against one reference: how many values were compared and the largest difference found."""
 
     measure: str
@@ -35,7 +35,7 @@ class Comparison:
         return self.values > 0 and self.largest_difference <= self.allowed
 
 
-class _Tally:
+class _DifferenceTally:
     """Collects differences per measure."""
 
     def __init__(self, reference: str, allowed: float) -> None:
@@ -49,9 +49,9 @@ class _Tally:
             largest, place = difference, where
         self.found[str(measure)] = count + 1, largest, place
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[MeasureComparison]:
         return [
-            Comparison(measure, self.reference, count, largest, self.allowed, where)
+            MeasureComparison(measure, self.reference, count, largest, self.allowed, where)
             for measure, (count, largest, where) in self.found.items()
         ]
 
@@ -78,14 +78,14 @@ def _candidates(name: str) -> Iterator[Measure]:
 _score_as_trec_eval = partial(score, zero_relevant="zero", average_over="common")
 
 
-def against_reference(folder: Path | None = None) -> list[Comparison]:
+def against_reference(folder: Path | None = None) -> list[MeasureComparison]:
     """Compare with the shipped reference data; raises MissingInput when it is not there."""
     folder = folder or Path(__file__).parent / "reference"
     source = folder / "expected.json"
     if not source.is_file():
         raise MissingInput(f"{source}: the reference values are missing; install Ringtrue again")
     record = json.loads(source.read_text(encoding="utf-8"))
-    tally = _Tally(record["made_with"], EXACT)
+    tally = _DifferenceTally(record["made_with"], EXACT)
     for name, case in record["cases"].items():
         per_query: dict[str, dict[str, float]] = case["per_query"]
         known = measures_called(next(iter(per_query.values())))
@@ -114,12 +114,12 @@ TREC_EVAL_CASES: Sequence[tuple[str, str, dict[str, Any], str]] = (
 )
 
 
-def against_trec_eval_files(folder: Path) -> list[Comparison]:
+def against_trec_eval_files(folder: Path) -> list[MeasureComparison]:
     """Compare with the outputs in trec_eval's own test folder, to the four digits they print."""
     missing = [name for case in TREC_EVAL_CASES for name in (case[0], case[1], case[3]) if not (folder / name).is_file()]
     if missing:
         raise MissingInput(f"{folder}: has no '{missing[0]}'; name the test/ folder of trec_eval's source")
-    tally = _Tally("trec_eval 10 test files", PRINTED)
+    tally = _DifferenceTally("trec_eval 10 test files", PRINTED)
     for qrels_name, run_name, options, expected_name in TREC_EVAL_CASES:
         expected = [line.split("\t") for line in (folder / expected_name).read_text(encoding="utf-8").splitlines()]
         rows = [(name.strip(), query_id, value) for name, query_id, value in expected]

@@ -9,8 +9,8 @@ import pytest
 
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import (
-    Asked,
-    Question,
+    AskedQuestion,
+    AskedQuestions,
     Rating,
     age_in_days,
     age_warning,
@@ -102,7 +102,7 @@ class TestQuestions:
                 Asks("pool hours", "ask", ("c",)),
             ]
         ).questions
-        assert found == (Question("pool hours", "find", 3, ("a", "b", "c"), "2026-11-01T00:00:00Z"),)
+        assert found == (AskedQuestion("pool hours", "find", 3, ("a", "b", "c"), "2026-11-01T00:00:00Z"),)
 
     def test_what_may_not_be_kept_is_dropped_and_counted(self) -> None:
         found = questions([Asks("bill of ada@example.org"), Asks("pool"), Asks("  ")], screen=lambda text: "@" not in text)
@@ -112,8 +112,8 @@ class TestQuestions:
 
 class TestChoosing:
     def test_every_intent_gets_a_place_and_traffic_shares_the_rest(self) -> None:
-        asked = [Question(f"thing{n} deed{n}", "big", 50) for n in range(30)]
-        asked += [Question(f"item{n} act{n}", "small", 1) for n in range(30)] + [Question("lone words", "rare", 1)]
+        asked = [AskedQuestion(f"thing{n} deed{n}", "big", 50) for n in range(30)]
+        asked += [AskedQuestion(f"item{n} act{n}", "small", 1) for n in range(30)] + [AskedQuestion("lone words", "rare", 1)]
         chosen = choose(asked, 12)
         by_intent = {intent: sum(question.intent == intent for question in chosen) for intent in ("big", "small", "rare")}
         assert sum(by_intent.values()) == 12
@@ -121,16 +121,16 @@ class TestChoosing:
         assert by_intent["big"] > by_intent["small"] >= 1
 
     def test_questions_that_share_words_wait_for_others(self) -> None:
-        asked = [Question(f"late checkout fee variant{n}", "x", 10) for n in range(10)]
-        asked += [Question("sauna towels", "x", 10), Question("airport shuttle", "x", 10)]
+        asked = [AskedQuestion(f"late checkout fee variant{n}", "x", 10) for n in range(10)]
+        asked += [AskedQuestion("sauna towels", "x", 10), AskedQuestion("airport shuttle", "x", 10)]
         assert {"sauna towels", "airport shuttle"} < {question.text for question in choose(asked, 3)}
 
     def test_what_the_set_asks_already_counts_as_chosen(self) -> None:
-        asked = [Question("sauna towels rental", "x", 10), Question("airport shuttle bus", "x", 9)]
+        asked = [AskedQuestion("sauna towels rental", "x", 10), AskedQuestion("airport shuttle bus", "x", 9)]
         assert choose(asked, 1, against=["rental of sauna towels today"])[0].text == "airport shuttle bus"
 
     def test_fewer_are_returned_where_there_are_no_more(self) -> None:
-        assert len(choose([Question("pool", "x", 1)], 20)) == 1
+        assert len(choose([AskedQuestion("pool", "x", 1)], 20)) == 1
 
     def test_the_choice_does_not_hang_on_the_order_of_the_log(self) -> None:
         searches = log(150)
@@ -178,7 +178,7 @@ class TestProposal:
 
     def test_a_count_of_nothing_is_refused(self) -> None:
         with pytest.raises(InputError, match="propose 1 or more"):
-            propose(inn(), Asked((), 0, 0, 0), count=0)
+            propose(inn(), AskedQuestions((), 0, 0, 0), count=0)
 
 
 class TestRefreshing:
@@ -310,4 +310,4 @@ class TestStanding:
         asked = questions([Asks("late checkout fee?")] * 6 + [Asks("late checkout price")] * 2 + [Asks("sauna")] * 2)
         found = coverage(golden, asked)
         assert (found.searches, found.same) == (10, 0.6)
-        assert coverage(golden, Asked((), 0, 0, 0)).same is None
+        assert coverage(golden, AskedQuestions((), 0, 0, 0)).same is None

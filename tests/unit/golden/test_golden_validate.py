@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import ValidationFailed
-from ringtrue.golden import PROFILES, Report, validate, validate_file
+from ringtrue.golden import PROFILES, ValidationReport, validate, validate_file
 from ringtrue.golden.rules import RULES, name_of
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -283,7 +283,7 @@ def test_chain_names_known_memories(sound: Sound) -> None:
 
 
 def test_trap_8_figures_of_nothing_are_unknown_not_zero() -> None:
-    report: Report = validate(GoldenSet("x", "1.0.0", (), ()))
+    report: ValidationReport = validate(GoldenSet("x", "1.0.0", (), ()))
     for name in ("relevant_per_query", "p5_reachable", "words_median", "overlap_mean"):
         assert report.figures[name] is None
 

@@ -20,7 +20,7 @@ from ringtrue.memory.engine import Engine
 from ringtrue.memory.hook.files import load, write
 from ringtrue.memory.hook.journal import events
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.server import Address, address_of, build_server, check_token, http_app
+from ringtrue.memory.server import ServerAddress, address_of, build_server, check_token, http_app
 from ringtrue.memory.signals import rows_of
 from ringtrue.memory.tasks import outcomes
 from ringtrue.store import Store, StoredResult
@@ -402,7 +402,7 @@ def test_an_unexpected_failure_is_a_tool_error_that_keeps_its_details_to_the_log
     [("8765", "127.0.0.1", 8765), (":80", "127.0.0.1", 80), ("localhost:1", "localhost", 1), ("[::1]:9", "::1", 9)],
 )
 def test_an_address_is_one_of_this_machine_unless_it_says_otherwise(text: str, host: str, port: int) -> None:
-    assert address_of(text) == Address(host, port)
+    assert address_of(text) == ServerAddress(host, port)
     assert address_of(text).local
 
 
@@ -415,12 +415,12 @@ def test_an_address_that_cannot_be_is_refused(text: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org"])
 def test_trap_39_a_port_that_others_reach_needs_a_token(host: str) -> None:
     with pytest.raises(InputError, match="can be reached from other machines; set a token"):
-        check_token(Address(host, 8765), "")
+        check_token(ServerAddress(host, 8765), "")
     with pytest.raises(InputError, match="the token has 5 characters"):
-        check_token(Address(host, 8765), "short")
-    check_token(Address(host, 8765), "x" * 16)
+        check_token(ServerAddress(host, 8765), "short")
+    check_token(ServerAddress(host, 8765), "x" * 16)
 
 
 def test_trap_39_the_application_itself_refuses_without_a_token(folder: Path) -> None:
     with pytest.raises(InputError, match="set a token"):
-        http_app(build_server(str(folder)), Address("0.0.0.0", 8765))
+        http_app(build_server(str(folder)), ServerAddress("0.0.0.0", 8765))

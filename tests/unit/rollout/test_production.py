@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringtrue.retrieve import canonical, same_search
-from ringtrue.rollout.health import Pair, production_pair, set_name
+from ringtrue.rollout.health import SearchOnSet, production_pair, set_name
 from ringtrue.store import Store, StoredBaseline, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -47,46 +47,46 @@ def test_it_is_what_is_served_on_the_set_of_the_baseline_however_much_is_tried_a
     evaluate(store, (HYBRID, "hotel-v1.0.0"), ("bm25", "hotel-v1.0.0"))
     keep(store, "production", "bm25", "hotel-v1.0.0")
     evaluate(store, *[("bm25", "memory-bench-v1.0.0")] * 3, *[(HYBRID, "clinical-v1.0.0")] * 3)
-    assert production_pair(store, served="hybrid") == Pair("hybrid", "hotel")
+    assert production_pair(store, served="hybrid") == SearchOnSet("hybrid", "hotel")
 
 
 def test_the_baselines_own_search_where_what_is_served_was_never_evaluated_on_its_set(store: Store) -> None:
     keep(store, "production", "bm25", "hotel-v1.0.0")
     evaluate(store, ("bm25", "hotel-v1.0.0"), (HYBRID, "clinical-v1.0.0"), (HYBRID, "clinical-v1.0.0"))
     for served in ("hybrid", None):
-        assert production_pair(store, served=served) == Pair("bm25", "hotel")
+        assert production_pair(store, served=served) == SearchOnSet("bm25", "hotel")
 
 
 def test_of_several_baselines_that_of_what_is_served_else_the_last_one(store: Store) -> None:
     keep(store, "main", HYBRID, "hotel-v1.0.0", minute=1)
     keep(store, "trial", "bm25", "clinical-v1.0.0", minute=2)
     evaluate(store, (HYBRID, "hotel-v1.0.0"), ("bm25", "clinical-v1.0.0"), (HYBRID, "clinical-v1.0.0"))
-    assert production_pair(store, served="hybrid") == Pair("hybrid", "hotel")
-    assert production_pair(store) == Pair("bm25", "clinical")
+    assert production_pair(store, served="hybrid") == SearchOnSet("hybrid", "hotel")
+    assert production_pair(store) == SearchOnSet("bm25", "clinical")
 
 
 def test_without_a_baseline_what_is_served_on_its_most_evaluated_set(store: Store) -> None:
     evaluate(store, *[(HYBRID, "hotel-v1.0.0")] * 2, *[("bm25", "hotel-v1.0.0")] * 3, (HYBRID, "clinical-v1.0.0"))
-    assert production_pair(store, served="hybrid") == Pair(HYBRID, "hotel")
-    assert production_pair(store) == Pair("bm25", "hotel")
-    assert production_pair(store, served="splade") == Pair("bm25", "hotel")
+    assert production_pair(store, served="hybrid") == SearchOnSet(HYBRID, "hotel")
+    assert production_pair(store) == SearchOnSet("bm25", "hotel")
+    assert production_pair(store, served="splade") == SearchOnSet("bm25", "hotel")
 
 
 def test_of_equals_the_last(store: Store) -> None:
     evaluate(store, ("bm25", "hotel-v1.0.0"), ("dense", "hotel-v1.0.0"))
-    assert production_pair(store) == Pair("dense", "hotel")
+    assert production_pair(store) == SearchOnSet("dense", "hotel")
 
 
 def test_candidates_are_not_looked_at(store: Store) -> None:
     evaluate(store, ("bm25", "hotel-v1.0.0"))
     evaluate(store, *[("dense", "hotel-v1.0.0")] * 3, feature_id="try-out")
-    assert production_pair(store) == Pair("bm25", "hotel")
+    assert production_pair(store) == SearchOnSet("bm25", "hotel")
 
 
 def test_a_baseline_of_means_alone_names_no_pair(store: Store) -> None:
     store.save_baseline(StoredBaseline("plain", "1", {"version": "1", "metrics": {"R@10": 0.8}}, timestamp(NOW)))
     evaluate(store, ("bm25", "hotel-v1.0.0"))
-    assert production_pair(store) == Pair("bm25", "hotel")
+    assert production_pair(store) == SearchOnSet("bm25", "hotel")
 
 
 def test_one_search_is_one_however_it_is_written() -> None:

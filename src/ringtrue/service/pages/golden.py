@@ -15,7 +15,7 @@ from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import MissingInput, RingtrueError
-from ringtrue.golden import Difference, diff, record_of, version_name
+from ringtrue.golden import VersionDifference, diff, record_of, version_name
 from ringtrue.records import GoldenSet
 from ringtrue.report import DASH
 from ringtrue.service.auth import Access, PageReader, PageWriter
@@ -116,13 +116,13 @@ def difference(
     )  # fmt: skip
 
 
-def _rewritten(found: Difference, before: GoldenSet, after: GoldenSet) -> list[tuple[str, str, str]]:
+def _rewritten(found: VersionDifference, before: GoldenSet, after: GoldenSet) -> list[tuple[str, str, str]]:
     """Return (id, text before, text now) of the queries that changed."""
     texts = [{query.query_id: query.text for query in golden.queries} for golden in (before, after)]
     return [(one, texts[0].get(one, ""), texts[1].get(one, "")) for one in found.queries.changed]
 
 
-def _judgments(found: Difference) -> list[tuple[str, Any]]:
+def _judgments(found: VersionDifference) -> list[tuple[str, Any]]:
     kinds = (("added", found.judgments_added), ("removed", found.judgments_removed), ("changed", found.judgments_changed))
     rows = [(kind, one) for kind, some in kinds for one in some]
     return sorted(rows, key=lambda row: (row[1].query_id, row[1].doc_id))

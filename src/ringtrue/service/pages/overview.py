@@ -19,7 +19,7 @@ from ringtrue import charts
 from ringtrue.answers import HealthPart, LogStep
 from ringtrue.retrieve import run_title, shorten
 from ringtrue.rollout import Health, health_of
-from ringtrue.rollout.health import Pair, production_pair, set_name
+from ringtrue.rollout.health import SearchOnSet, production_pair, set_name
 from ringtrue.service.auth import Access, PageReader
 from ringtrue.service.errors import clean
 from ringtrue.service.library import AT_A_TIME, figure, kept_among
@@ -157,7 +157,7 @@ class Slow:
     watched: int
     """Rules that have something to look at."""
     volume: tuple[LogStep, ...]
-    production: Pair | None
+    production: SearchOnSet | None
     """The search and the golden set that the first page is about."""
 
 
@@ -237,7 +237,7 @@ def glance(access: Access) -> Glance:
     )
 
 
-def _series(rows: list[StoredResult], production: Pair | None) -> tuple[Series, ...]:
+def _series(rows: list[StoredResult], production: SearchOnSet | None) -> tuple[Series, ...]:
     found: dict[tuple[str, str], list[StoredResult]] = {}
     for row in rows:
         found.setdefault((row.retriever or "", set_name(row.golden)), []).append(row)

@@ -135,11 +135,11 @@ def backlog(access: Reader) -> answers.Backlog:
 def standing(
     access: Reader,
     adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is not a rater.")] = None,
-) -> answers.Standing:
+) -> answers.ReviewStanding:
     """Return who judged how much, how far they agree, and where they do not; over pairs that are judged completely."""
     found = reviewing.queue_of(access).standing(adjudicator=adjudicator)
-    agreed = None if found.agreement is None else record_from(answers.Agreement, found.agreement)
-    return answers.Standing(reviewing.backlog(access), found.raters, agreed, found.disputes)
+    agreed = None if found.agreement is None else record_from(answers.ReviewAgreement, found.agreement)
+    return answers.ReviewStanding(reviewing.backlog(access), found.raters, agreed, found.disputes)
 
 
 @reviews_routes.post("", status_code=201)

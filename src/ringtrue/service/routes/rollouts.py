@@ -17,8 +17,8 @@ from ringtrue.log import Redactor
 from ringtrue.measures import Measure
 from ringtrue.rollout import (
     Decision,
+    PairedScores,
     Recorded,
-    Scores,
     change_flag,
     checked_scores,
     compared,
@@ -41,7 +41,7 @@ from ringtrue.rollout import (
     standing,
     step,
 )
-from ringtrue.rollout import Standing as TestStanding
+from ringtrue.rollout import TestStanding as TestStanding
 from ringtrue.rollout.abtest import measure_of
 from ringtrue.rollout.evidence import shadowed as shadow_features
 from ringtrue.service.auth import Access, Reader, Writer
@@ -285,7 +285,7 @@ def record_test(access: Writer, feature: PathName, given: NewScores) -> answers.
     store, project, now = access.store, access.project, timestamp(access.now())
     test = found_test(store, feature, project=project)
     rows = [
-        Scores(one.query_id, one.control, one.treatment, f"scores.{place}")
+        PairedScores(one.query_id, one.control, one.treatment, f"scores.{place}")
         for place, one in enumerate(given.scores)
         if one.control is not None and one.treatment is not None
     ]

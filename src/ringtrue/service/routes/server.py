@@ -211,7 +211,7 @@ def audit_trail(
     since: Annotated[At | None, Query()] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Page[answers.AuditEntry]:
+) -> Page[answers.AuditRecord]:
     """List changes, the newest first."""
     at, seen = None, 0
     if cursor is not None:
@@ -352,7 +352,7 @@ def history(
     labels = dict(one.split("=", 1) for one in label or [])
     found = trends(access.store, access.project, series, labels, begin, end, most=points)
     lines = tuple(
-        answers.Line(dict(names), tuple(answers.Point(timestamp(at), value) for at, value in line))
+        answers.Line(dict(names), tuple(answers.TimePoint(timestamp(at), value) for at, value in line))
         for names, line in list(found.items())[:MOST_LINES]
     )
     return answers.History(series, lines)

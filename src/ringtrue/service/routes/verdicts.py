@@ -210,10 +210,10 @@ def verdict_record(verdict: Verdict, evaluation: Evaluation, *, run_id: str) -> 
     )
 
 
-def _check_record(check: Check) -> answers.Check:
+def _check_record(check: Check) -> answers.GateCheck:
     numbers = {name: known(getattr(check, name)) for name in ("current", "threshold", "baseline", "degradation")}
     interval = None if check.interval is None else tuple(map(known, check.interval))
-    return record_from(answers.Check, check, **numbers, interval=interval)
+    return record_from(answers.GateCheck, check, **numbers, interval=interval)
 
 
 gating_routes = APIRouter(prefix="/v1/gate", tags=["gate"])
