@@ -124,7 +124,7 @@ def post(port: int, *, host: str | None = None, **headers: str) -> int:
         connection.close()
 
 
-def test_e_6_the_same_ranking_from_the_server_the_hooks_index_and_the_expression(project: Path, tmp_path: Path) -> None:
+def test_the_same_ranking_from_the_server_the_hooks_index_and_the_expression(project: Path, tmp_path: Path) -> None:
     root, now = str(project / ".claude" / "memory"), time.time()
     collection = Collection.create(tmp_path / "documents")
     collection.ingest(documents_of(load(root, Settings()).memories))
@@ -150,7 +150,7 @@ def test_e_6_the_same_ranking_from_the_server_the_hooks_index_and_the_expression
         assert [score for _, score in answers[strategy, text]] == pytest.approx([score for _, score in hits], abs=1e-6)
 
 
-def test_a_7_a_whole_task_over_stdio_and_the_hosts_session_is_the_servers(tmp_path: Path) -> None:
+def test_a_whole_task_over_stdio_and_the_hosts_session_is_the_servers(tmp_path: Path) -> None:
     async def ask(client: Client) -> list[Any]:
         calls = [
             ("memory_save", {"category": "decision", "title": "Sessions are signed JWT", "content": {"decision": "stateless"}}),
@@ -189,7 +189,7 @@ def expected_of(project: Path, count: int) -> list[list[str]]:
     return [found[QUESTIONS[number % 4]] for number in range(count)]
 
 
-def test_a_7_one_thousand_searches_at_once_are_all_answered_right(project: Path) -> None:
+def test_one_thousand_searches_at_once_are_all_answered_right(project: Path) -> None:
     assert over_stdio(project, lambda client: many(client, 1000)) == expected_of(project, 1000)
 
 
@@ -200,7 +200,7 @@ def port(project: Path) -> Iterator[int]:
         yield found
 
 
-def test_a_7_a_hundred_searches_at_once_over_http_are_all_answered_right(project: Path, port: int) -> None:
+def test_a_hundred_searches_at_once_over_http_are_all_answered_right(project: Path, port: int) -> None:
     assert over_http(port, lambda client: many(client, 100)) == expected_of(project, 100)
 
 
@@ -215,7 +215,7 @@ def test_trap_39_a_page_under_another_name_or_origin_gets_no_answer(port: int) -
     assert post(port, Origin=f"http://127.0.0.1:{port + 1}") == 403
 
 
-def test_a_7_a_server_sees_what_another_process_saves(project: Path, port: int) -> None:
+def test_a_server_sees_what_another_process_saves(project: Path, port: int) -> None:
     async def find(client: Client) -> list[str]:
         return [name for name, _ in await ranked(client, "the otter rule")]
 

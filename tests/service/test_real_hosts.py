@@ -41,7 +41,7 @@ def sandbox(hosts: Any, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
 
 
 @pytest.mark.parametrize("host", ["claude", "codex"])
-def test_a_12_a_host_shows_pointers_reports_reads_and_quotations_and_lists_our_tools(
+def test_a_host_shows_pointers_reports_reads_and_quotations_and_lists_our_tools(
     hosts: Any, sandbox: Callable[[str], Any], host: str
 ) -> None:
     held = hosts.check_round(sandbox(host), 0)
@@ -50,7 +50,7 @@ def test_a_12_a_host_shows_pointers_reports_reads_and_quotations_and_lists_our_t
 
 
 @pytest.mark.parametrize("host", ["claude", "codex"])
-def test_a_8_a_hostile_title_does_not_leave_its_block_in_the_message_to_the_model(
+def test_a_hostile_title_does_not_leave_its_block_in_the_message_to_the_model(
     hosts: Any, sandbox: Callable[[str], Any], host: str
 ) -> None:
     box = sandbox(host)
@@ -67,7 +67,7 @@ def test_a_8_a_hostile_title_does_not_leave_its_block_in_the_message_to_the_mode
     assert "&lt;/memory-context&gt; # Environment UserPromptSubmit hook" in text
 
 
-def test_a_12_opencode_has_our_tools_in_its_first_request(hosts: Any, sandbox: Callable[[str], Any]) -> None:
+def test_opencode_has_our_tools_in_its_first_request(hosts: Any, sandbox: Callable[[str], Any]) -> None:
     box = sandbox("opencode")
     box.ringtrue("install", "--host", "opencode", "--user")
     assert hosts.SERVER["opencode"] in hosts.tool_names(box.ask(hosts.PROMPT)[0])
@@ -75,7 +75,7 @@ def test_a_12_opencode_has_our_tools_in_its_first_request(hosts: Any, sandbox: C
     assert box.left_of_ours() == []
 
 
-def test_a_12_a_project_install_is_silent_until_its_folder_is_trusted(hosts: Any, sandbox: Callable[[str], Any]) -> None:
+def test_a_project_install_is_silent_until_its_folder_is_trusted(hosts: Any, sandbox: Callable[[str], Any]) -> None:
     box = sandbox("claude")
     assert "trust" in box.ringtrue("install", "--host", "claude")
     assert not any(map(hosts.roles_of_memory, box.ask(hosts.PROMPT)))

@@ -61,7 +61,7 @@ def checked(result: Any, here: Planted) -> Any:
 
 
 @pytest.mark.parametrize("case", STORED, ids=name_of)
-def test_a_8_what_the_tools_tell_is_marked_visible_and_leads_nowhere_else(case: dict[str, Any], home: Path) -> None:
+def test_what_the_tools_tell_is_marked_visible_and_leads_nowhere_else(case: dict[str, Any], home: Path) -> None:
     here = plant(case, home)
     query = here.prompt.encode("utf-8", "ignore").decode()[:LONGEST_QUERY]
     known = {memory.id: memory for memory in load(str(here.root), read_settings(str(here.root))[0]).memories}
@@ -100,7 +100,7 @@ def test_a_8_what_the_tools_tell_is_marked_visible_and_leads_nowhere_else(case: 
 
 
 @pytest.mark.parametrize("case", cases(tool=True), ids=name_of)
-def test_a_8_hostile_arguments_are_refused_in_one_line_or_answered_as_data(case: dict[str, Any], home: Path) -> None:
+def test_hostile_arguments_are_refused_in_one_line_or_answered_as_data(case: dict[str, Any], home: Path) -> None:
     here = plant(case, home)
     before = sorted(home.rglob("*.json"))
 
@@ -121,7 +121,7 @@ def test_a_8_hostile_arguments_are_refused_in_one_line_or_answered_as_data(case:
     assert not Path("/tmp/quokka-owned.json").exists()
 
 
-def test_a_8_a_server_that_is_sent_nonsense_still_answers(home: Path) -> None:
+def test_a_server_that_is_sent_nonsense_still_answers(home: Path) -> None:
     here = plant({"id": "x"}, home)
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"memory_search","arguments":{"query":"%s"}}}'

@@ -28,7 +28,7 @@ from ringtrue.memory.tasks import check_known
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
 
-SETS = ("memory-bench", "agent-280", "tidewater")
+SETS = ("memory-bench", "agent-280", "tidewater", "millrace")
 DIMENSIONS = ("direct", "paraphrase", "oblique", "follow-up", "near-miss", "unrelated")
 """Kinds of prompts that a set may tell apart, in the order they are shown."""
 NOW = 0.0

@@ -253,7 +253,7 @@ def test_text_comes_from_standard_input_and_a_record_from_a_file(ringtrue, tmp_p
     assert memory_file("whole", "runbook")["content"] == {"steps": ["a", "b"]}
 
 
-def test_a_8_codes_in_a_memory_do_not_reach_the_terminal(ringtrue) -> None:
+def test_codes_in_a_memory_do_not_reach_the_terminal(ringtrue) -> None:
     ringtrue(*ADD)
     path = Path(".claude/memory/decision/sessions-are-jwt.json")
     path.write_text(
@@ -349,7 +349,7 @@ def test_add_takes_a_tier_and_says_what_a_prompt_cannot_reach(ringtrue) -> None:
     assert "the last 499 of its 2,499 characters are beyond engine.body_max_chars (2,000)" in long.err
 
 
-def test_a_8_add_makes_no_id_from_a_secret_in_the_title(ringtrue) -> None:
+def test_add_makes_no_id_from_a_secret_in_the_title(ringtrue) -> None:
     title = "Login password=Tr0ub4dor3xyz"
     refused = ringtrue("memory", "add", "decision", title, "text")
     assert refused.code == 2
@@ -359,7 +359,7 @@ def test_a_8_add_makes_no_id_from_a_secret_in_the_title(ringtrue) -> None:
     assert "tr0ub4dor3xyz" not in added.out.lower()
 
 
-def test_f_1_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, project, tmp_path) -> None:
+def test_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, project, tmp_path) -> None:
     from time import time
 
     from ringtrue.memory.hook.journal import record

@@ -31,7 +31,7 @@ def test_unknown_name_lists_the_nearest_and_the_shipped_sets() -> None:
 
 
 def test_five_sets_are_shipped() -> None:
-    assert shipped() == ("agent-280", "clinical", "hotel", "memory-bench", "precedents", "tidewater")
+    assert shipped() == ("agent-280", "clinical", "hotel", "memory-bench", "millrace", "precedents", "tidewater")
 
 
 def test_test_set_is_found_by_name_in_the_usual_folders(put: Put, tmp_path: Path) -> None:

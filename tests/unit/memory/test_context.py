@@ -28,11 +28,11 @@ def context(hits, **options):
     ("used", "window", "mode"), [(10, 100, "deep"), (49, 100, "deep"), (50, 100, "focused"), (79, 100, "focused"),
                                  (80, 100, "quick"), (130, 100, "quick")]
 )  # fmt: skip
-def test_a_7_the_pressure_chooses_the_mode(used: int, window: int, mode: str) -> None:
+def test_the_pressure_chooses_the_mode(used: int, window: int, mode: str) -> None:
     assert choose_mode("", used=used, window=window) == (mode, min(1.0, used / window))
 
 
-def test_a_7_a_mode_that_is_given_wins_and_unknown_pressure_is_none_not_zero() -> None:
+def test_a_mode_that_is_given_wins_and_unknown_pressure_is_none_not_zero() -> None:
     assert choose_mode("deep", used=99, window=100) == ("deep", 0.99)
     assert choose_mode("", used=None, window=None) == ("focused", None)
 
@@ -46,14 +46,14 @@ def test_numbers_that_cannot_be_are_refused_with_the_cure() -> None:
         choose_mode("focussed", used=None, window=None)
 
 
-def test_a_7_budgets_are_1500_to_2000_tokens_and_a_summary_about_150() -> None:
+def test_budgets_are_1500_to_2000_tokens_and_a_summary_about_150() -> None:
     assert [mode.budget for mode in MODES.values()] == [1500, 1750, 2000]
     assert 140 <= tokens_of(summary(memory("x", "X", LONG))) <= 151
     assert summary(memory("x", "X", "short text")) == "short text"
 
 
 @given(st.integers(0, 25), st.integers(0, 4), st.integers(350, 2500))
-def test_a_7_the_text_stays_within_its_budget_and_nothing_is_lost_unsaid(count: int, always: int, budget: int) -> None:
+def test_the_text_stays_within_its_budget_and_nothing_is_lost_unsaid(count: int, always: int, budget: int) -> None:
     hits = made(count) + made(always, tier="constitutional")
     found = context(hits, budget=budget)
     assert found.tokens <= budget
@@ -61,7 +61,7 @@ def test_a_7_the_text_stays_within_its_budget_and_nothing_is_lost_unsaid(count: 
     assert sum(one.memory.tier == "constitutional" for one in found.shown) == always
 
 
-def test_a_7_constitutional_memories_come_first_and_say_whether_they_were_found() -> None:
+def test_constitutional_memories_come_first_and_say_whether_they_were_found() -> None:
     hits = made(3) + made(2, tier="constitutional")
     shown = context(hits, found=["normal-0", "normal-1", "normal-2", "constitutional-1"]).shown
     assert [(one.memory.id, one.why) for one in shown[:3]] == [
@@ -71,7 +71,7 @@ def test_a_7_constitutional_memories_come_first_and_say_whether_they_were_found(
     assert shown[1].score is not None
 
 
-def test_a_7_when_room_is_short_a_constitutional_memory_keeps_its_title() -> None:
+def test_when_room_is_short_a_constitutional_memory_keeps_its_title() -> None:
     found = context(made(8, tier="constitutional"), budget=600)
     assert {one.given for one in found.shown} == {"summary", "title"}
     assert len(found.shown) == 8
@@ -83,7 +83,7 @@ def test_a_budget_too_small_for_the_constitutional_is_an_error_that_names_both_n
         context(made(8, tier="constitutional"), budget=100)
 
 
-def test_a_7_what_the_session_has_is_not_sent_again_and_the_saving_is_the_difference_of_the_texts() -> None:
+def test_what_the_session_has_is_not_sent_again_and_the_saving_is_the_difference_of_the_texts() -> None:
     session = Session("s")
     hits = made(3)
     first, second = context(hits, session=session), context(hits, session=session)
@@ -126,7 +126,7 @@ def test_trap_40_stored_text_cannot_leave_its_element_and_is_named_as_data() -> 
 
 
 @given(st.text())
-def test_a_8_nothing_invisible_passes(text: str) -> None:
+def test_nothing_invisible_passes(text: str) -> None:
     from unicodedata import category
 
     shown = visible(text)

@@ -140,7 +140,7 @@ def test_a_retired_memory_may_be_superseded(root) -> None:
     assert kinds(root) == {}
 
 
-def test_a_7_more_constitutional_memories_than_a_search_shows_are_an_error(root) -> None:
+def test_more_constitutional_memories_than_a_search_shows_are_an_error(root) -> None:
     (root / "memory-config.json").write_text(json.dumps({"retrieval": {"search": {"max_results": 3}}}))
     for number, word in enumerate(("cache", "invoice", "webhook", "tenant")):
         put(root, memory(f"rule-{number}", f"{word} rule", word, tier="constitutional", **DATED))
@@ -206,7 +206,7 @@ def test_trap_24_prompts_that_arrive_empty_raise_an_alarm(root) -> None:
     assert not found.healthy
 
 
-def test_a_5_nothing_injected_for_n_prompts_raises_an_alarm(root) -> None:
+def test_nothing_injected_for_n_prompts_raises_an_alarm(root) -> None:
     put(root, memory("one", "One", "text", **DATED))
     prompts(root, "silent", 29)
     assert "silent" not in kinds(root)

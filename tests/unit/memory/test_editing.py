@@ -87,7 +87,7 @@ def test_a_memory_without_content_is_refused(tmp_path) -> None:
         add(str(tmp_path), draft(category="decision", title="Nothing", now=NOW))
 
 
-def test_a_8_a_secret_is_refused_with_what_and_where_and_can_be_redacted(tmp_path) -> None:
+def test_a_secret_is_refused_with_what_and_where_and_can_be_redacted(tmp_path) -> None:
     record = draft(
         category="runbook", title="Restore", now=NOW, values={"steps": '["ok", "psql postgres://app:correct-horse@db/x"]'}
     )
@@ -100,7 +100,7 @@ def test_a_8_a_secret_is_refused_with_what_and_where_and_can_be_redacted(tmp_pat
     assert "[login removed]" in added.body
 
 
-def test_a_8_an_edit_cannot_bring_a_secret_in(kept) -> None:
+def test_an_edit_cannot_bring_a_secret_in(kept) -> None:
     with pytest.raises(InputError, match=r"content\.rationale"):
         edit(kept, "one", {"rationale": "password=Tr0ub4dor3xyz"}, now=LATER)
     assert "Tr0ub4dor3xyz" not in Path(get(kept, "one").path).read_text()

@@ -26,7 +26,7 @@ def ids(hits):
 
 @pytest.mark.parametrize("count", [5, 120])
 @pytest.mark.parametrize("strategy", ["fts5_bm25", "title_tags"])
-def test_e_6_ranks_and_scores_are_those_of_the_index_of_the_hook(tmp_path: Path, strategy: str, count: int) -> None:
+def test_ranks_and_scores_are_those_of_the_index_of_the_hook(tmp_path: Path, strategy: str, count: int) -> None:
     store(tmp_path, count)
     engine = Engine(str(tmp_path), Settings(), strategy)
     index = Index(load(str(tmp_path), Settings()).memories, Settings())
@@ -91,7 +91,7 @@ def hits(*names: str, always: tuple[str, ...] = ()):
     return [MemoryHit(memory(name, tier=tier[name]), 10.0 - rank, rank) for rank, name in enumerate(names, 1)]
 
 
-def test_a_7_constitutional_memories_keep_their_place_or_come_last_and_push_others_out() -> None:
+def test_constitutional_memories_keep_their_place_or_come_last_and_push_others_out() -> None:
     always = [memory(name, tier="constitutional") for name in ("law", "oath")]
     found = guaranteed(hits("a", "law", "b", "c", always=("law",)), always, k=4)
     assert [(hit.memory.id, hit.rank) for hit in found] == [("a", 1), ("law", 2), ("b", 3), ("oath", 4)]
@@ -99,7 +99,7 @@ def test_a_7_constitutional_memories_keep_their_place_or_come_last_and_push_othe
     assert ids(guaranteed([], always, k=2)) == ["law", "oath"]
 
 
-def test_a_7_more_constitutional_memories_than_places_is_an_error_with_its_cure() -> None:
+def test_more_constitutional_memories_than_places_is_an_error_with_its_cure() -> None:
     always = [memory(f"law-{number}", tier="constitutional") for number in range(4)]
     with pytest.raises(InputError, match="there are 4 constitutional memories and k is 3; ask for k=4 or more"):
         guaranteed([], always, k=3)

@@ -91,7 +91,7 @@ def test_only_the_window_counts_and_foreign_lines_do_no_harm(tmp_path) -> None:
     assert (found.injected, found.silent) == (0, 1)
 
 
-def test_a_5_an_injection_is_false_only_where_somebody_said_so(tmp_path) -> None:
+def test_an_injection_is_false_only_where_somebody_said_so(tmp_path) -> None:
     root = str(tmp_path)
     for number, name in enumerate(("a", "b", "c"), 1):
         record(

@@ -180,7 +180,7 @@ def notes_in(folder: Path, **texts: str) -> Path:
     return folder
 
 
-def test_a_2_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
+def test_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
     source = notes_in(
         tmp_path / "in",
         a="---\ncategory: nonsense\n---\n# Caching\nAssets for a year.",
@@ -222,7 +222,7 @@ def test_a_2_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
         ("---\ntitle: Broken\nbody", "line 1 opens front matter that is never closed; add a line '---'"),
     ],
 )
-def test_a_2_broken_front_matter_is_refused_with_place_and_cure(tmp_path, text, says) -> None:
+def test_broken_front_matter_is_refused_with_place_and_cure(tmp_path, text, says) -> None:
     done = imported(tmp_path / "store", notes_in(tmp_path / "in", note=text))
     assert done.added == ()
     assert says in done.refused[str(tmp_path / "in" / "note.md")]
@@ -235,7 +235,7 @@ def test_front_matter_that_looks_odd_and_is_right(tmp_path) -> None:
     assert imported(tmp_path / "store", notes_in(tmp_path / "other", rule=rule)).refused == {}
 
 
-def test_a_2_front_matter_of_more_than_one_line_comes_in_whole(tmp_path) -> None:
+def test_front_matter_of_more_than_one_line_comes_in_whole(tmp_path) -> None:
     source = notes_in(
         tmp_path / "in",
         a="---\ntitle: Right title\ndescription: |\n  First line.\n  title: hijacked title\n  category: constraint\n---\nbody",
@@ -295,7 +295,7 @@ def test_what_has_no_title_is_refused_for_that(tmp_path) -> None:
     assert next(iter(done.refused.values())).startswith("title is missing")
 
 
-def test_a_8_a_secret_in_a_title_does_not_come_back_in_the_id(tmp_path) -> None:
+def test_a_secret_in_a_title_does_not_come_back_in_the_id(tmp_path) -> None:
     source = notes_in(tmp_path / "in", leaky="# Login password=Tr0ub4dor3xyz\ntext")
     assert "Tr0ub4dor3xyz" not in str(imported(tmp_path / "store", source))
     done = imported(tmp_path / "store", source, redact=True)

@@ -37,7 +37,7 @@ def counted(*, fresh: bool, meaning: bool) -> dict[str, int]:
     }
 
 
-def test_a_2_planted_pairs_are_found_with_the_recall_that_the_docs_state() -> None:
+def test_planted_pairs_are_found_with_the_recall_that_the_docs_state() -> None:
     """Of 16 contradictions and 16 duplicates that were written after the rules were fixed."""
     found = counted(fresh=True, meaning=True)
     assert found["contradictions"] >= 11
@@ -48,7 +48,7 @@ def test_a_2_planted_pairs_are_found_with_the_recall_that_the_docs_state() -> No
     assert found["unrelated"] == 0
 
 
-def test_a_2_planted_pairs_the_rules_were_made_with() -> None:
+def test_planted_pairs_the_rules_were_made_with() -> None:
     found = counted(fresh=False, meaning=True)
     assert found["contradictions"] >= 23
     assert found["duplicates"] >= 27
@@ -56,7 +56,7 @@ def test_a_2_planted_pairs_the_rules_were_made_with() -> None:
     assert found["unrelated"] <= 1
 
 
-def test_a_2_words_alone_find_most_of_them() -> None:
+def test_words_alone_find_most_of_them() -> None:
     found = counted(fresh=True, meaning=False)
     assert found["contradictions shown"] >= 11
     assert found["duplicates shown"] >= 15

@@ -9,7 +9,7 @@ from ringtrue.memory.hook.null_level import null_level
 from ringtrue.memory.hook.settings import Settings
 
 
-def test_a_10_index_and_level_are_there_before_the_first_prompt(tmp_path) -> None:
+def test_index_and_level_are_there_before_the_first_prompt(tmp_path) -> None:
     store(tmp_path, 80)
     make_ready(str(tmp_path))
     own = tmp_path / ".ringtrue"

@@ -20,7 +20,7 @@ NOW = 1_800_000_000.0
 
 @pytest.mark.parametrize("strategy", ["fts5_bm25", "title_tags"])
 @pytest.mark.parametrize("count", [5, 120])
-def test_e_6_a_search_ranks_as_the_index_of_the_hook(tmp_path, strategy, count) -> None:
+def test_a_search_ranks_as_the_index_of_the_hook(tmp_path, strategy, count) -> None:
     store(tmp_path, count)
     root, text = str(tmp_path), "cache token rollback of the invoice worker"
     answer = search_memories(root, text, now=NOW, strategy=strategy)
@@ -90,7 +90,7 @@ def test_trap_30_what_is_retired_or_past_its_retention_is_in_no_strategy(tmp_pat
         assert [hit.memory.id for hit in found.hits] == ["kept"], strategy
 
 
-def test_e_6_hybrid_is_the_retriever_expression_memory(tmp_path) -> None:
+def test_hybrid_is_the_retriever_expression_memory(tmp_path) -> None:
     from ringtrue.retrieve import Collection, build
 
     store(tmp_path, 25)

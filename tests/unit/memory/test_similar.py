@@ -35,7 +35,7 @@ def shown(memories: list[Memory], vectors) -> set[frozenset[str]]:
     return {frozenset((pair.first, pair.second)) for pair in pairs_of(memories, vectors)}
 
 
-def test_a_2_whatever_add_says_of_a_pair_the_doctor_shows(tmp_path) -> None:
+def test_whatever_add_says_of_a_pair_the_doctor_shows(tmp_path) -> None:
     vectors, _ = vectors_of(str(tmp_path), STORE)
     doctor = shown(STORE, vectors)
     for one in STORE:
@@ -44,7 +44,7 @@ def test_a_2_whatever_add_says_of_a_pair_the_doctor_shows(tmp_path) -> None:
         assert said <= shown(STORE, None), one.id
 
 
-def test_a_2_cents_against_floats_is_a_contradiction_for_both(tmp_path) -> None:
+def test_cents_against_floats_is_a_contradiction_for_both(tmp_path) -> None:
     vectors, compared_by = vectors_of(str(tmp_path), STORE)
     kinds = {frozenset((pair.first, pair.second)): pair.kind for pair in pairs_of(STORE, vectors)}
     assert kinds[frozenset((CENTS.id, FLOATS.id))] == "contradiction", compared_by
@@ -52,7 +52,7 @@ def test_a_2_cents_against_floats_is_a_contradiction_for_both(tmp_path) -> None:
     assert ({pair.first, pair.second}, pair.kind) == ({CENTS.id, FLOATS.id}, "contradiction")
 
 
-def test_a_2_what_words_alone_bring_up_is_not_said_where_the_doctor_would_not_show_it(tmp_path, monkeypatch) -> None:
+def test_what_words_alone_bring_up_is_not_said_where_the_doctor_would_not_show_it(tmp_path, monkeypatch) -> None:
     one = memory("roll-back", "Roll back a bad release", "Switch the load balancer to the previous colour.")
     other = memory("rolling-back", "How to roll back a release", "Switch the load balancer to the previous colour.")
     active = [one, other, *OTHERS]

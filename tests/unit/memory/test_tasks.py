@@ -25,24 +25,24 @@ def end(root: Path, task: str = "t", session: str = "s", knowledge: float = 0.7,
     return postflight(str(root), session_id=session, task_id=task, state=State(knowledge, uncertainty), now=NOW + 60)
 
 
-def test_f_6_the_outcome_is_the_difference_of_the_two_states(tmp_path: Path) -> None:
+def test_the_outcome_is_the_difference_of_the_two_states(tmp_path: Path) -> None:
     assert begin(tmp_path) is False
     assert end(tmp_path) == TaskOutcome("s", "t", 0.5, 0.4, 0.45)
 
 
-def test_f_6_a_task_that_taught_nothing_or_unlearned_is_shown_so(tmp_path: Path) -> None:
+def test_a_task_that_taught_nothing_or_unlearned_is_shown_so(tmp_path: Path) -> None:
     begin(tmp_path, knowledge=0.6, uncertainty=0.3)
     found = end(tmp_path, knowledge=0.5, uncertainty=0.5)
     assert (found.knowledge_delta, found.uncertainty_reduction, found.learning_index) == (-0.1, -0.2, -0.15)
 
 
-def test_f_6_the_last_beginning_counts_and_says_that_it_is_one(tmp_path: Path) -> None:
+def test_the_last_beginning_counts_and_says_that_it_is_one(tmp_path: Path) -> None:
     begin(tmp_path, knowledge=0.1)
     assert begin(tmp_path, knowledge=0.6) is True
     assert end(tmp_path).knowledge_delta == 0.1
 
 
-def test_f_6_tasks_of_other_sessions_are_other_tasks(tmp_path: Path) -> None:
+def test_tasks_of_other_sessions_are_other_tasks(tmp_path: Path) -> None:
     begin(tmp_path, session="one", knowledge=0.0)
     begin(tmp_path, session="two", knowledge=0.5)
     assert end(tmp_path, session="one").knowledge_delta == 0.7
@@ -91,12 +91,12 @@ def say(root: Path, verdicts: dict[str, bool], *, session: str, now: float = NOW
     return validate(str(root), verdicts, memories=memories, session_id=session, now=now)
 
 
-def test_f_3_useful_adds_010_not_useful_takes_005_from_what_the_file_says(tmp_path: Path) -> None:
+def test_useful_adds_010_not_useful_takes_005_from_what_the_file_says(tmp_path: Path) -> None:
     found = say(tmp_path, {"a": True, "b": False}, session="s", confidence=0.7)
     assert (found["a"].value, found["b"].value) == (0.8, 0.65)
 
 
-def test_f_3_confidence_stays_within_0_and_1_and_five_voices_make_it_eligible(tmp_path: Path) -> None:
+def test_confidence_stays_within_0_and_1_and_five_voices_make_it_eligible(tmp_path: Path) -> None:
     for number in range(6):
         found = say(tmp_path, {"a": True, "b": False}, session=f"s{number}", now=NOW + number, confidence=0.8)
     assert found["a"].value == 1.0
@@ -107,19 +107,19 @@ def test_f_3_confidence_stays_within_0_and_1_and_five_voices_make_it_eligible(tm
     assert not found["b"].promotion_eligible
 
 
-def test_f_3_a_session_has_one_vote_its_last(tmp_path: Path) -> None:
+def test_a_session_has_one_vote_its_last(tmp_path: Path) -> None:
     for number in range(5):
         say(tmp_path, {"a": True}, session="s", now=NOW + number)
     assert say(tmp_path, {"a": False}, session="s", now=NOW + 9)["a"].value == 0.45
 
 
-def test_f_3_an_unknown_memory_stops_the_whole_batch(tmp_path: Path) -> None:
+def test_an_unknown_memory_stops_the_whole_batch(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no memory 'zz'"):
         say(tmp_path, {"a": True, "zz": True}, session="s")
     assert validations(str(tmp_path)) == []
 
 
-def test_f_1_validations_come_into_the_store_as_agents_feedback_once_each(tmp_path: Path) -> None:
+def test_validations_come_into_the_store_as_agents_feedback_once_each(tmp_path: Path) -> None:
     say(tmp_path, {"a": True}, session="s")
     say(tmp_path, {"a": False}, session="s", now=NOW + 1)
     events = validations(str(tmp_path))
@@ -130,7 +130,7 @@ def test_f_1_validations_come_into_the_store_as_agents_feedback_once_each(tmp_pa
     assert validations(str(tmp_path), since=NOW + 1) == events[1:]
 
 
-def test_f_3_what_was_read_and_not_judged_is_asked_for_at_the_end(tmp_path: Path) -> None:
+def test_what_was_read_and_not_judged_is_asked_for_at_the_end(tmp_path: Path) -> None:
     for name, session in (("a", "s"), ("b", "s"), ("c", "other"), ("b", "s")):
         record(str(tmp_path), {"at": NOW, "event": "read", "id": name, "session_id": session})
     say(tmp_path, {"a": True}, session="s")

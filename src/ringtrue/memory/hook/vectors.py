@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time
+from functools import lru_cache
 
 from .files import OWN, own_folder
 
@@ -125,7 +126,7 @@ def update_vectors(root: str, index: Index, encoder: BertEncoder, *, seconds: fl
             missing = missing[done:]
             break
         if name.startswith(EVERYDAY):
-            made[name] = encoder.encode(everyday[wanted[name] : wanted[name] + AT_ONCE])
+            made[name] = _encoded(encoder, wanted[name])
             continue
         memory = index.memory(wanted[name])
         # A file that changed since the index was made has another text than the one that was asked for.
@@ -137,6 +138,12 @@ def update_vectors(root: str, index: Index, encoder: BertEncoder, *, seconds: fl
         kept = _joined(kept, made, wanted)
         write_vectors(root, encoder, kept)
     return kept, len(missing)
+
+
+@lru_cache(maxsize=64)
+def _encoded(encoder: BertEncoder, start: int) -> Matrix:
+    """Return the vectors of some everyday prompts: they are the same in every store that a process opens."""
+    return encoder.encode(everyday_prompts()[start : start + AT_ONCE])
 
 
 def _joined(kept: StoreVectors, made: Mapping[str, Matrix], wanted: Mapping[str, int]) -> StoreVectors:

@@ -106,7 +106,7 @@ def journal_of(here: Planted) -> str:
     return "".join(path.read_text(errors="replace") for path in plain)
 
 
-def test_a_8_the_set_holds_sixty_cases_of_every_kind_and_place() -> None:
+def test_the_set_holds_sixty_cases_of_every_kind_and_place() -> None:
     assert len(CASES) >= 60
     assert len({case["id"] for case in CASES}) == len(CASES)
     assert {case["planted"] for case in CASES} == PLACES
@@ -115,7 +115,7 @@ def test_a_8_the_set_holds_sixty_cases_of_every_kind_and_place() -> None:
 
 
 @every_case
-def test_a_8_the_hook_stays_within_its_words(case: dict[str, Any], home: Path) -> None:
+def test_the_hook_stays_within_its_words(case: dict[str, Any], home: Path) -> None:
     here = plant(case, home)
     if "raw" in here.case:
         out = sent(here.case["raw"])
@@ -142,7 +142,7 @@ def test_a_8_the_hook_stays_within_its_words(case: dict[str, Any], home: Path) -
 
 
 @every_stored
-def test_a_8_an_innocent_memory_is_found_beside_it(case: dict[str, Any], home: Path) -> None:
+def test_an_innocent_memory_is_found_beside_it(case: dict[str, Any], home: Path) -> None:
     here = plant(case, home)
     block = context_in(asked(here, CONTROL))
     assert str(here.root / "decision" / "otters.json") in [
@@ -151,9 +151,7 @@ def test_a_8_an_innocent_memory_is_found_beside_it(case: dict[str, Any], home: P
 
 
 @every_stored
-def test_a_8_the_commands_print_no_codes_no_secrets_and_json_for_every_parser(
-    case: dict[str, Any], home: Path, ringtrue
-) -> None:
+def test_the_commands_print_no_codes_no_secrets_and_json_for_every_parser(case: dict[str, Any], home: Path, ringtrue) -> None:
     here = plant(case, home)
     commands = [["search", here.prompt], ["list", "--status", "all"]]
     if here.memory_id.isprintable():
@@ -179,7 +177,7 @@ def test_a_8_the_commands_print_no_codes_no_secrets_and_json_for_every_parser(
 
 
 @every_query
-def test_a_8_a_search_takes_any_words(case: dict[str, Any], home: Path, ringtrue) -> None:
+def test_a_search_takes_any_words(case: dict[str, Any], home: Path, ringtrue) -> None:
     here = plant(case, home)
     said = ringtrue("memory", "search", "--root", here.root, "--explain", "--json", "--", here.prompt)
     assert said.code == 0, said.err
@@ -189,7 +187,7 @@ def test_a_8_a_search_takes_any_words(case: dict[str, Any], home: Path, ringtrue
 
 
 @every_stored
-def test_a_8_the_doctor_ends_and_says_what_it_found(case: dict[str, Any], home: Path, ringtrue) -> None:
+def test_the_doctor_ends_and_says_what_it_found(case: dict[str, Any], home: Path, ringtrue) -> None:
     here = plant(case, home)
     said = ringtrue("memory", "doctor", "--words-only", "--all", "--root", here.root)
     assert said.code in (0, 1), said.err
@@ -250,7 +248,7 @@ def test_trap_35_nothing_is_left_running_after_a_host_that_never_ends_its_input(
         process.stdin.close()
 
 
-def test_a_8_a_cache_that_somebody_made_names_no_file_outside(home: Path) -> None:
+def test_a_cache_that_somebody_made_names_no_file_outside(home: Path) -> None:
     """A project may come with an index of its own, whose entries name any file of the machine."""
     import sqlite3
 
@@ -271,7 +269,7 @@ def test_a_8_a_cache_that_somebody_made_names_no_file_outside(home: Path) -> Non
     assert [one.memory.id for one in open_index(str(here.root), Settings()).search("otters ledger", k=1, now=0.0)] == ["otters"]
 
 
-def test_a_8_a_block_of_twenty_titles_of_emoji_fits_in_utf_16_too(home: Path) -> None:
+def test_a_block_of_twenty_titles_of_emoji_fits_in_utf_16_too(home: Path) -> None:
     here = plant({"id": "x", "config": {"retrieval": {"auto_inject": {"max_results": 20}, "threshold": "fixed"}}}, home)
     for number in range(20):
         title = "quokka " + "\U0001f9a6" * 110
@@ -301,18 +299,18 @@ SLOW = (
 
 
 @pytest.mark.parametrize("part", SLOW)
-def test_a_8_looking_for_secrets_takes_no_longer_than_the_text_is(part: str) -> None:
+def test_looking_for_secrets_takes_no_longer_than_the_text_is(part: str) -> None:
     """A hundred thousand characters in seconds on any machine; each of these once took minutes, or would have."""
     assert isinstance(find_secrets(part * (100_000 // len(part))), list)
 
 
-def test_a_8_a_thousand_secrets_are_all_found_and_none_inside_another() -> None:
+def test_a_thousand_secrets_are_all_found_and_none_inside_another() -> None:
     found = find_secrets(" ".join(f"ghp_{number:036d}" for number in range(1000)))
     assert len(found) == 1000
     assert all(one[2] <= other[1] for one, other in pairwise(found))
 
 
-def test_a_1_a_title_beyond_the_limit_is_refused_for_a_memory_that_has_a_file_too(tmp_path: Path) -> None:
+def test_a_title_beyond_the_limit_is_refused_for_a_memory_that_has_a_file_too(tmp_path: Path) -> None:
     memory = Memory(id="x", category="decision", title="Short", body="")
     memory = changed(memory, path=write(str(tmp_path), memory))
     for title in ("x" * 121, " "):
@@ -324,7 +322,7 @@ def test_a_1_a_title_beyond_the_limit_is_refused_for_a_memory_that_has_a_file_to
     assert json.loads(Path(memory.path).read_text())["record_status"] == "retired"
 
 
-def test_a_8_a_refused_secret_is_named_with_its_place(tmp_path: Path) -> None:
+def test_a_refused_secret_is_named_with_its_place(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2" * 9
     memory = Memory(id="x", category="runbook", title="Short", body="", content={"steps": ["one", f"use {secret}"]})
     with pytest.raises(MemoryFault, match=r"content\.steps\[1\] holds a token; take it out") as refused:

@@ -58,7 +58,7 @@ def test_the_set_holds_sixty_cases_of_every_place() -> None:
 
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_a_8_stored_text_stays_marked_escaped_and_short(
+def test_stored_text_stays_marked_escaped_and_short(
     case: dict[str, Any], host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
@@ -86,7 +86,7 @@ def test_a_8_stored_text_stays_marked_escaped_and_short(
     assert shown.count(NOTE) == 1
 
 
-def test_a_8_a_forged_line_of_the_host_is_not_a_line(tmp_path: Path) -> None:
+def test_a_forged_line_of_the_host_is_not_a_line(tmp_path: Path) -> None:
     """Every line of the block begins as ours do, whatever breaks a title holds."""
     for case in CASES:
         if case["planted"] == "title":
