@@ -227,8 +227,8 @@ def conformance() -> str:
             lines.append(f"| `{measure}` | `{measure.trec}` | {cells[0]} | {cells[1]} |")
     lines += [
         "",
-        "Allowed are 1e-9 where full values exist (the shipped reference, computed by pytrec-eval-terrier) and half of the fourth",
-        "digit where only trec_eval's printed output exists. The test files compared are "
+        "The tolerance is 1e-9 if full values exist (the shipped reference, computed by pytrec-eval-terrier) and half of the fourth",
+        "digit if only trec_eval's printed output exists. The test files compared are "
         + ", ".join(f"`{name}`" for name in dict.fromkeys(case[3] for case in TREC_EVAL_CASES))
         + ".",
         "The property tests add random runs with ties, missing queries, negative grades and empty lists, and, where the collections",

@@ -53,7 +53,7 @@ def load_config(start: Path | None = None) -> Config:
     try:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{file}: not valid TOML: {problem}; mend it there") from problem
+        raise InputError(f"{file}: not valid TOML: {problem}; fix it there") from problem
     except UnicodeDecodeError as problem:
         raise InputError(f"{file}: is not UTF-8; save it as UTF-8") from problem
     for section in settings.values():

@@ -48,7 +48,7 @@ class Response:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise BadAnswer(f"{self.who} answered no JSON; check the address and what stands in front of it") from None
+            raise BadAnswer(f"{self.who} did not answer with JSON; check the address, and any proxy in front of it") from None
 
 
 class HttpClient:

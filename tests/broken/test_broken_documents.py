@@ -57,9 +57,9 @@ def _cases() -> Iterator[Broken]:
     yield _case("gzipped-pdf", "a.pdf.gz", b"x", "the ending '.gz' is not known")
 
     yield _case(
-        "line-not-json", "a.jsonl", OK + '{"_id": "d2", "text": a}\n', "a.jsonl:2", "column 23, near 'a}'", "mend the JSON"
+        "line-not-json", "a.jsonl", OK + '{"_id": "d2", "text": a}\n', "a.jsonl:2", "column 23, near 'a}'", "fix the JSON"
     )
-    yield _case("line-cut-off", "a.jsonl", OK + '{"_id": "d2", "te', "a.jsonl:2", "not valid JSON", "mend the JSON there")
+    yield _case("line-cut-off", "a.jsonl", OK + '{"_id": "d2", "te', "a.jsonl:2", "not valid JSON", "fix the JSON there")
     yield _case("line-list", "a.jsonl", OK + "[1]\n", "a.jsonl:2", "[1] is not an object", '{"_id": …, "text": …}')
     yield _case("line-null", "a.jsonl", "null\n", "a.jsonl:1", "null is not an object")
     yield _case(
@@ -128,7 +128,7 @@ def _cases() -> Iterator[Broken]:
         "metadata-twice", "a.jsonl", '{"_id": "a", "text": "", "x": 1, "metadata": {"x": 2}}', "a.jsonl:1", "'x' is given here"
     )
 
-    yield _case("json-broken", "a.json", '[\n{"id": 1,\n "text": }]', "a.json:3", "not valid JSON", "mend the JSON there")
+    yield _case("json-broken", "a.json", '[\n{"id": 1,\n "text": }]', "a.json:3", "not valid JSON", "fix the JSON there")
     yield _case("json-after-blank-lines", "a.json", '\n\n{\n"id": }', "a.json:4", "not valid JSON")
     yield _case("json-empty-list", "a.json", "[]", "no document in it; write at least one")
     yield _case("json-empty-wrapper", "a.json", '{"documents": []}', "no document in it")
@@ -153,7 +153,7 @@ def _cases() -> Iterator[Broken]:
     yield _case("csv-column-twice", "a.csv", "id,text,text\n1,a,b\n", "a.csv:1", "column 'text' is named twice", "its own name")
     yield _case("csv-too-many", "a.csv", "id,text\n1,a, b\n", "a.csv:2", "3 cells under 2 columns", "quote cells")
     yield _case("csv-too-few", "a.csv", 'id,text\n1,"a\nb"\n2\n', "a.csv:4", "1 cell under 2 columns")
-    yield _case("csv-open-quote", "a.csv", 'id,text\n1,a\n2,"b\n3,c\n', "a.csv:3", "not valid CSV", "mend the quotes")
+    yield _case("csv-open-quote", "a.csv", 'id,text\n1,a\n2,"b\n3,c\n', "a.csv:3", "not valid CSV", "fix the quotes")
     yield _case("csv-id-twice", "a.csv", 'id,text\n1,"a\nb"\n1,c\n', "a.csv:4", "the id '1' is taken by", "a.csv:2;")
     yield _case("csv-metadata", "a.csv", "id,text,metadata\n1,a,{x\n", "a.csv:2", "field 'metadata'", "not valid JSON")
     yield _case("tsv-too-many", "a.tsv", "id\ttext\n1\ta\tb\n", "a.tsv:2", "3 cells under 2 columns", "remove tabs")

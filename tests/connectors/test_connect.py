@@ -128,8 +128,8 @@ def test_a_connection_without_a_name_says_that_the_name_is_missing(toml: Any) ->
         ):
             with raises(InputError) as messages:
                 opened()
-            assert "connect names no connection; write connect('shop')" in messages[0]
-            assert f"(described: {there})" in messages[0]
+            assert "connect() needs a name; write connect('shop')" in messages[0]
+            assert f"(available: {there})" in messages[0]
 
 
 # Where paths begin

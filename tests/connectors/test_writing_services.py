@@ -261,7 +261,7 @@ class TestCommand(WritingSuite):
             assert set(self.everything()) == {"d1", *IDS}
 
     def test_without_plant_it_is_only_read(self) -> None:
-        with pytest.raises(InputError, match="is only read; name the program"):
+        with pytest.raises(InputError, match="is read-only; name the program"):
             plant(replace(self.make(), plant=()), GOLDEN)
 
     def test_known_names_the_documents_that_are_there(self) -> None:

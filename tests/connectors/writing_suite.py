@@ -74,7 +74,7 @@ class WritingSuite:
     def test_without_plant_it_is_only_read(self) -> None:
         connector, before = replace(self.make(), plant=None), self.everything()
         for action in (plant, remove_planted):
-            with pytest.raises(InputError, match=r"is only read.*plant"):
+            with pytest.raises(InputError, match=r"is read-only.*plant"):
                 action(connector, GOLDEN)
         assert self.everything() == before
 

@@ -237,7 +237,7 @@ def test_stats_say_what_was_settled_on_the_page(ringtrue, queued, place) -> None
     [
         (["judge", "{key}", "5", "--reviewer", "ada"], 2, "'5' is not a grade; write 0, 1, 2, 3 or reject"),
         (["judge", "nokey", "1", "--reviewer", "ada"], 2, "the review queue has no pair 'nokey'"),
-        (["judge", "{key}", "1", "--reviewer", " "], 2, "a reviewer needs a name"),
+        (["judge", "{key}", "1", "--reviewer", " "], 2, "name is empty"),
         (["next"], 2, "--reviewer"),
         (["list", "--state", "aproved"], 2, "did you mean 'approved'"),
         (["publish", "inn.json", "--out", "x.json", "--rule", "mean"], 3, "no pair of 'inn' is approved"),

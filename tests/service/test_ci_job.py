@@ -220,7 +220,7 @@ def test_trouble_with_the_comment_never_masks_the_verdict_nor_the_other_way_roun
     assert outcome.code == code, outcome.err
     wanted = {
         "fork": "read-only token",
-        "expired": "does not know the token",
+        "expired": "token is not accepted",
         "outage": "cannot be reached",
         "no token": "GITHUB_TOKEN",
     }

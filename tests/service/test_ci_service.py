@@ -103,7 +103,7 @@ def test_a_change_that_introduces_serve_is_compared_by_its_own_settings(tmp_path
     repository.write("ringtrue.toml", SETTINGS + GATE + SERVE + CONNECTION)
     unchanged = repository.ci("--base-ref", "main")
     assert unchanged.returncode == 0, unchanged.stdout
-    assert "the base has no serve under [ci]" in unchanged.stderr
+    assert "the base has no [ci] serve" in unchanged.stderr
     repository.write("service.py", REVERSED)
     assert repository.ci("--base-ref", "main").returncode == 1
 

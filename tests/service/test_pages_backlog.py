@@ -70,7 +70,7 @@ def test_filters_and_search_are_in_the_address_and_lead_to_a_pair(browser: Any, 
         page.locator("#rows").get_by_role("link", name=re.compile("^Judge")).click(delay=500)
         page.wait_for_url(f"**/review/{wanted.item_key}")
         page.goto(queue[0].url + "/backlog?q=nothing-like-this")
-        page.get_by_text("No pair is like this").wait_for()
+        page.get_by_text("No pair matches").wait_for()
 
 
 def test_a_judgment_shows_at_once(browser: Any, queue: tuple[Served, Store]) -> None:

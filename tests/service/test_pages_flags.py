@@ -93,7 +93,7 @@ def test_what_needs_a_reason_is_refused_without_one(browser: Any, demo_url: str)
         page.fill("#why-back", "   ")
         page.get_by_role("button", name="Roll back").click()
         page.wait_for_selector("[role=alert]")
-        assert "say why it is rolled back" in page.inner_text("main")
+        assert "give a reason for the rollback" in page.inner_text("main")
         page.goto(f"{demo_url}/flags/hybrid-search")
         assert "Graduated" in page.inner_text("h1")
 

@@ -306,7 +306,7 @@ def test_when_nothing_is_left_the_page_says_so(browser: Any, tmp_path: Path) -> 
     empty.mkdir()
     with reviewing(empty, []) as (served, _), judging(browser, served, "Ada") as page:
         page.get_by_role("heading", name="The queue is empty").wait_for()
-        assert page.get_by_role("link", name="How to fill it").get_attribute("href") == "/backlog"
+        assert page.get_by_role("link", name="How to add pairs").get_attribute("href") == "/backlog"
 
 
 def test_judging_works_without_scripts(browser: Any, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_key_is_shown_once_and_ends_when_it_is_revoked(browser: Any, locked: t
         shown = page.get_by_role("status", name="New key")
         token = shown.locator("code").inner_text()
         assert token.startswith("rt_")
-        assert "shown this once" in shown.inner_text()
+        assert "shown only once" in shown.inner_text()
         assert answered(f"{served.url}/v1/flags", token) == 200
 
         assert token not in page.goto(f"{served.url}/settings/keys").text()

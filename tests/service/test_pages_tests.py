@@ -37,7 +37,7 @@ def test_the_boundary_plot_has_its_bounds_and_its_decision(browser: Any, demo_ur
         mark, upper = plot.locator("circle.decided"), plot.locator(".limit.good")
         assert float(mark.get_attribute("cy")) < float(upper.get_attribute("y1"))
         assert "Above +2.77 the candidate is accepted" in page.inner_text(".bounds")
-        assert "The decision stands whatever they say" in page.inner_text("main")
+        assert "They do not change the decision" in page.inner_text("main")
 
 
 def test_an_interval_against_zero_is_drawn_where_the_method_has_one(browser: Any, demo_url: str) -> None:

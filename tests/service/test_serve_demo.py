@@ -118,5 +118,5 @@ def test_the_store_gets_its_name_when_it_is_complete(
     assert [path.name for path in serve.DEMO.iterdir()] == [STORE.name]
     with Store.open(str(STORE)) as store:
         assert [one.what for one in store.audit()] == ["demo.filled"]
-    with pytest.raises(InputError, match="--demo has a store of its own"):
+    with pytest.raises(InputError, match="--demo has its own store"):
         serve._demo(Settings(store="mine.sqlite"))

@@ -51,7 +51,7 @@ def test_a_command_that_reads_makes_no_store(tmp_path: Path, ringtrue: Run, monk
     for command in (["info"], ["prune"], ["backup", "b.sqlite"], ["migrate", "old.sqlite", "new.sqlite"]):
         done = ringtrue("store", *command)
         assert (done.code, done.out) == (2, "")
-        assert "there is no store yet" in done.err
+        assert "no store yet" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -105,7 +105,7 @@ class Api:
             return _decoded(found)
         said = self._said(found)
         if found.status == 401:
-            raise AccessDenied(f"{said}: it does not know the token; set one that is valid")
+            raise AccessDenied(f"{said}: the token is not accepted; set a valid one")
         if found.status == 403:
             raise NotAllowed(said)
         missing = found.status in (301, 302, 307, 308, 404, 410)

@@ -59,7 +59,7 @@ def evaluate_in(
         say(f"$ {setup}")
         code, last = _told(["bash", "-e", "-c", setup], folder, environment, say)
         if code != OK:
-            return EvaluatedSide(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
+            return EvaluatedSide(None, UNDECIDED, f"the set-up ended with {code}: {last or 'no output'}; fix --setup")
     log = out.with_name(f"{out.name}-service.log").absolute()
     server = RunningService(service, port, folder, environment, log) if service else None
     reason = ""

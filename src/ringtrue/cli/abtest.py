@@ -301,7 +301,7 @@ def _rankings(control: str, treatment: str) -> Rankings:
     ours, theirs = lib.formats.read_run(control).rankings(), lib.formats.read_run(treatment).rankings()
     both = [query_id for query_id in ours if query_id in theirs]
     if not both:
-        raise InputError(f"{control} and {treatment} answer no query in common; interleave runs of the same queries")
+        raise InputError(f"{control} and {treatment} have no answered query in common; interleave runs of the same queries")
     return {query_id: ours[query_id] for query_id in both}, {query_id: theirs[query_id] for query_id in both}
 
 

@@ -214,7 +214,7 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
         place = folder / os.path.relpath(head.file, Path.cwd())
         place.write_bytes(head.file.read_bytes())
         base, own = load_config(folder), {}
-        notes.append("the base has no serve under [ci], so it ran with this change's ringtrue.toml")
+        notes.append("the base has no [ci] serve, so it ran with the ringtrue.toml of this change")
     setup = job.setup if is_given(job.context, "setup") else str(own.get("setup", job.setup))
     asked = settled(job.named, job.context, base.commands.get("eval", {}))
     return replace(job, asked=asked, setup=setup, service=service), notes

@@ -51,7 +51,7 @@ def add(
     """
     before = baseline or (BASELINE if BASELINE.is_file() else None)
     if before is None and not verdict:
-        raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
+        raise MissingInput("nothing to compare with; name a run or baseline with --baseline, or add your own --verdict")
     commit = lib.run.commit_of(Path.cwd(), beside=file)
     arm = None if before is None else lib.experiment.open_arm(before)
     changes = dict(lib.experiment.given_change(text) for text in change or ())

@@ -281,7 +281,7 @@ def rollback(
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
     """
     if everything == bool(item or phrase or since):
-        raise InputError("say what to withdraw: --item, --phrase or --since, or --all without them")
+        raise InputError("choose what to withdraw: --item, --phrase or --since, or --all for everything")
     now = utc_now()
     start = moment(since, now)
     with options.existing() as opened:

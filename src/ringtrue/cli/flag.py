@@ -125,7 +125,7 @@ def graduate(
     Example: ringtrue flag graduate --all
     """
     if (name is None) == (not everyone):
-        raise InputError("name one flag, or say --all")
+        raise InputError("name one flag, or use --all")
     if breach and name is None:
         raise InputError("--breach is about one flag; name it")
     now, found = utc_now(), tuple(breach or ())
@@ -163,7 +163,7 @@ def rollback(
     Example: ringtrue flag rollback new-ranking --why "complaints about missing bookings"
     """
     if not why.strip():
-        raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
+        raise InputError('--why is empty; give a reason for the audit trail, like --why "complaints"')
     with options.existing() as opened:
         flag = lib.rollout.roll_back(opened, name, now=utc_now(), who=person(who), why=why.strip(), project=options.project)
     said = f"{name}: 0 %, paused; resume with `ringtrue flag set {name} --state running`"

@@ -215,7 +215,7 @@ def update(
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """
     if force and not reason.strip():
-        raise InputError('--force needs a reason that others can read later; add --reason "…"')
+        raise InputError('--force needs a reason for the record; add --reason "…"')
     config = load_config()
     policy = lib.verdict.Policy.configured(config)
     folder = run or lib.run.newest_run()

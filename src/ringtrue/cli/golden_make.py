@@ -65,7 +65,7 @@ def bootstrap_command(
     """
 
     if method not in METHODS:
-        raise InputError(f"--from {method!r} is no way to make a set; write {nearest(method, METHODS)}")
+        raise InputError(f"--from {method!r} is not a known method; write {nearest(method, METHODS)}")
     for option, value, needed in (
         ("--citations", citations, "citations"), ("--llm", llm, "generated"), ("--queries", queries, "queries"),
     ):  # fmt: skip

@@ -219,7 +219,7 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
     environ = environment_without_tokens()
     editor = environ.get("VISUAL") or environ.get("EDITOR")
     if not editor:
-        raise InputError("there is no editor: set EDITOR, or change fields with --set FIELD=VALUE")
+        raise InputError("no editor found: set EDITOR, or change fields with --set FIELD=VALUE")
     handle, name = tempfile.mkstemp(prefix=f"{record['id'][:40]}-", suffix=".json")
     path = Path(name)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -230,9 +230,9 @@ def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
     try:
         edited = json_text.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
-        raise InputError(f"what the editor left is not JSON: {error}; nothing was changed, your text is in {path}") from None
+        raise InputError(f"the edited text is not JSON: {error}; nothing was changed, your text is in {path}") from None
     if not isinstance(edited, dict):
-        raise InputError(f"what the editor left is not an object; nothing was changed, your text is in {path}")
+        raise InputError(f"the edited text is not a JSON object; nothing was changed, your text is in {path}")
     return edited, path
 
 
@@ -300,7 +300,7 @@ def _print(done: ImportResult, source: str) -> None:
         show.note(f"ids that are taken: {', '.join(done.skipped[:10])}; see --on-conflict rename and replace")
     if done.left:
         names = ", ".join(list(done.left)[:3]) + (" …" if len(done.left) > 3 else "")
-        show.note(f"{len(done.left)} left, which hold no memory: {names}")
+        show.note(f"skipped {len(done.left)} that contain no memory: {names}")
     if done.cut:
         name, length = next(iter(done.cut.items()))
         show.note(

@@ -103,9 +103,9 @@ def list_command(
     if rows:
         show.table(headers, rows, text_columns=len(headers))
     elif loaded.memories:
-        show.note(f"no memory is listed; {len(loaded.memories)} are here in all")
+        show.note(f"no memory matches, of {len(loaded.memories)} in total")
     else:
-        show.note("there is no memory here; see `ringtrue memory add`")
+        show.note("no memories yet; see `ringtrue memory add`")
     if page is not None:
         print(f"{page}: written")
     if faults:

@@ -73,7 +73,7 @@ class StoreOptions:
         if there and self.project not in there:
             shown = ", ".join(f"'{name}'" for name in there[:8]) + (" …" if len(there) > 8 else "")
             show.note(
-                f"no search of project '{self.project}' is here, but of {shown}: --project NAME, or RINGTRUE_PROJECT for all "
+                f"project '{self.project}' has no searches here; try {shown}: --project NAME, or RINGTRUE_PROJECT for all "
                 "commands"
             )
 
@@ -83,7 +83,7 @@ def existing(place: str | None) -> lib.store.Store:
     if not has_store(place):
         file = lib.store.Store.place(place).sqlite
         raise MissingInput(
-            f"{file}: there is no store yet; `ringtrue eval` or the first logged search makes it. To name another: --store URL"
+            f"{file}: no store yet; `ringtrue eval` or the first logged search creates it. To use another one: --store URL"
         )
     return lib.store.Store.open(place)
 

@@ -141,8 +141,8 @@ def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[lib.records.Docume
     unread = [item for item in skipped if item.unreadable]
     if unread:
         which = f"{unread[0]}" + (f" and {len(unread) - 1} more" if len(unread) > 1 else "")
-        cure = "mend or move it, or run without --remove-missing"
-        raise InputError(f"nothing was removed, because not all could be read ({which}); {cure}")
+        cure = "fix or move it, or run without --remove-missing"
+        raise InputError(f"nothing was removed, because some files could not be read ({which}); {cure}")
     yield from ()
 
 

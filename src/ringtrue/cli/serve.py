@@ -78,7 +78,7 @@ def _demo(settings: lib.service.Settings) -> lib.service.Settings:
     from ringtrue.service.demo import demo_settings
 
     if settings.store is not None:
-        raise InputError("--demo has a store of its own; leave --store out, or --demo")
+        raise InputError("--demo has its own store; leave out --store or --demo")
     made = demo_settings(DEMO, host=settings.host, port=settings.port, keys=settings.keys)
     path = Path(str(made.store))
     if path.exists():

@@ -193,7 +193,7 @@ class _ShadowStart:
         self.pair["candidate"] = candidate or known.get("candidate")
         self.pair["production"] = production or known.get("production") or "hybrid"
         if asked and self.pair["candidate"] is None:
-            raise InputError(f"nobody said what the candidate of '{self.name}' is; add --candidate EXPRESSION")
+            raise InputError(f"the candidate of '{self.name}' is unknown; add --candidate EXPRESSION")
         feeding = lib.rollout.feed_for_test(self.store, self.name, project=self.project) if feed else None
         new = {part: text for part, text in self.pair.items() if text is not None}
         if any(known.get(part, text) != text for part, text in new.items()):
@@ -247,7 +247,7 @@ class _ShadowStart:
         logged = self.store.queries(project=self.project, since=moment(since, self.now))
         left = [row for row in logged if row.query_id not in seen]
         if not left:
-            raise MissingInput("no logged search is left to be asked" + (f" since {since}" if since else ""))
+            raise MissingInput("no logged searches are left to send" + (f" since {since}" if since else ""))
         judged = lib.rollout.grades_by_words(left, self.store.judgments(project=self.project))
         production, candidate = (lib.rollout.Described(self.pair[side], self.folder) for side in ("production", "candidate"))
         production.opened  # noqa: B018  # what is missing is said before anything is asked

@@ -126,7 +126,7 @@ def prune(
     with existing(store) as opened:
         if forget is not None:
             if not opened.forget_archive(forget):
-                raise MissingInput(f"{forget}: this store has no such archive; list them: ringtrue store info")
+                raise MissingInput(f"{forget}: this store does not list that archive; see ringtrue store info")
             found: list[lib.store.Pruned] = []
         else:
             folder = archive or (opened.address.sqlite.parent / "archive" if opened.address.sqlite else None)
@@ -165,7 +165,7 @@ def forget(
     Example: ringtrue store forget u-4711 --project shop --yes
     """
     if yes == dry_run:
-        raise InputError(f"deleting '{user}' cannot be undone; look first with --dry-run, then say --yes")
+        raise InputError(f"deleting '{user}' cannot be undone; preview it with --dry-run, then repeat with --yes")
     if hashed:
         user = lib.log.Redactor(hash_users=True).user(user, options.project) or user
     with options.existing() as opened:

@@ -204,7 +204,7 @@ class Client:
         run_id = str((job.result or {}).get("run_id"))
         found = self.run(run_id).evaluation
         if found is None:
-            raise BadAnswer(f"job {job.job_id} is done, but run {run_id} has no answers; is this a service of another version?")
+            raise BadAnswer(f"job {job.job_id} is done, but run {run_id} has no answers; does the service run another version?")
         return found
 
     def compare(
@@ -425,4 +425,4 @@ def _job_id(reply: Response) -> str:
     try:
         return str(reply.json["job_id"])
     except (KeyError, TypeError):
-        raise BadAnswer("the service took work on without naming the job; is this a service of another version?") from None
+        raise BadAnswer("the service took work on without naming the job; does the service run another version?") from None

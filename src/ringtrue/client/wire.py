@@ -160,7 +160,7 @@ class Wire:
         while True:
             page = self.get(path, **params, cursor=cursor)
             if not isinstance(page, dict) or not isinstance(page.get("items"), list):
-                raise BadAnswer("the service answered no list; is this a service of another version?")
+                raise BadAnswer("the service did not return a list; does it run another version?")
             for at, item in enumerate(page["items"]):
                 yield read(kind, item, place=f"items[{at}]")
             before, cursor = cursor, page.get("next")

@@ -207,7 +207,7 @@ def numbered(experiments: Iterable[Experiment], taken: Sequence[str]) -> tuple[E
     for experiment in experiments:
         experiment_id = experiment.id or f"exp-{highest + 1:03}"
         if experiment_id in numbers:
-            raise InputError(f"there is an experiment '{experiment_id}' already; leave the id out, or give another")
+            raise InputError(f"experiment '{experiment_id}' already exists; leave the id out, or give another")
         numbers[experiment_id] = int(found[1]) if (found := _NUMBERED.fullmatch(experiment_id)) else 0
         highest = max(highest, numbers[experiment_id])
         named.append(replace(experiment, id=experiment_id))

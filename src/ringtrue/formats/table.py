@@ -104,7 +104,7 @@ def csv_rows(path: Path, *, delimiter: str | None = None, least: int = 2, quoted
                     raise here.error(f"{found} for {len(names)} columns", cure)
                 yield here, dict(zip(names, fields, strict=True))
     except csv.Error as problem:
-        raise place.on(start).error(f"not valid CSV: {problem}", "mend the quotes or line ends there") from problem
+        raise place.on(start).error(f"not valid CSV: {problem}", "fix the quotes or line ends there") from problem
 
 
 def _check_header(names: Sequence[str], place: Place, separators: str = "", *, least: int = 2) -> None:

@@ -155,7 +155,7 @@ def _parsed(text: str, place: Place, parse: Callable[[json.JSONDecoder], T]) -> 
         line = problem.lineno if place.line is None else place.line
         near = text[problem.pos : problem.pos + 20]
         found = f"{problem.msg} at column {problem.colno}, near {near!r}" if near else f"{problem.msg}, at the end"
-        raise place.on(line).error(f"not valid JSON: {found}", "mend the JSON there") from problem
+        raise place.on(line).error(f"not valid JSON: {found}", "fix the JSON there") from problem
     except ValueError as problem:  # a whole number of thousands of digits
         raise place.error(f"not usable JSON: {str(problem).split(';')[0]}", "write a shorter number") from problem
     except RecursionError:
@@ -236,7 +236,7 @@ def parse_yaml(
     place: Place,
     *,
     scalar: Callable[[Any, Any, Place], Any] | None = None,
-    cure: str = "mend the YAML there",
+    cure: str = "fix the YAML there",
     check: Callable[[Any, Place, int], None] | None = None,
 ) -> Any:
     """Return a YAML text as ``read_yaml`` does; ``scalar`` gives a value of its own to (node, loader, place)."""

@@ -154,7 +154,7 @@ def record_look(ledger: str | Path, *, who: str, what: str, when: str, version: 
     """Write down one look at the held-out part and return how many there have been, this one included."""
     for name, value in (("who", who), ("what", what), ("when", when)):
         if not value.strip():
-            raise InputError(f"a look at the held-out part needs '{name}'; say it")
+            raise InputError(f"a look at the held-out part needs '{name}'; pass it")
     path = Path(ledger)
     path.parent.mkdir(parents=True, exist_ok=True)
     row = {"who": who, "what": what, "when": when} | ({"version": version} if version else {})

@@ -160,7 +160,7 @@ def grades_in_scale(subject: ValidatedSet) -> Problems:
     threshold = subject.golden.relevance_threshold
     if not max(lowest, 0) < threshold <= highest:
         cure = f"choose {max(lowest, 0) + 1} to {highest}, or declare another scale"
-        yield _error("", f"the relevance threshold {threshold} does not divide the scale {lowest} to {highest}", cure)
+        yield _error("", f"the relevance threshold {threshold} does not split the scale {lowest} to {highest}", cure)
     yield from grades_outside_scale(subject.golden)
     for said in about_scale(subject.golden):
         yield _warning("", said, "correct the grades, or declare the scale in a JSON or YAML set")

@@ -180,7 +180,7 @@ def read_upload(content: bytes, *, kind: Kind, name: str, limits: UploadLimits |
     called = one_line(name).strip()[:200] or UNNAMED
     bounds = limits or UploadLimits()
     if len(content) > bounds.content:
-        raise InputError(f"{called}: has {len(content):,} bytes, {bounds.content:,} are allowed; send a part of the set")
+        raise InputError(f"{called}: has {len(content):,} bytes, at most {bounds.content:,} are allowed; send part of the set")
     with tempfile.TemporaryDirectory(prefix="ringtrue-") as scratch:
         own = Path(scratch) / f"golden-set.{kind}"
         try:
@@ -190,7 +190,7 @@ def read_upload(content: bytes, *, kind: Kind, name: str, limits: UploadLimits |
     for what in ("queries", "documents", "judgments"):
         count, most = len(getattr(golden, what)), getattr(bounds, what)
         if count > most:
-            raise InputError(f"{called}: has {count:,} {what}, {most:,} are allowed; send a part of the set")
+            raise InputError(f"{called}: has {count:,} {what}, at most {most:,} are allowed; send part of the set")
     golden = with_corpus_hash(golden, called)
     # Sets that nobody named must not pass for versions of one set.
     unnamed = not name.strip() and golden.id == UNNAMED

@@ -90,7 +90,7 @@ def validate_file(path: str | Path, *, minimum_documents: int = 50, minimum_quer
     unread = []
     for one in complaints.found:
         message, _, cure = one.message.removeprefix(f"{one.place}: ").rpartition("; ")
-        unread.append(GoldenProblem("error", "readable", one.place, message or one.message, cure if message else "mend it"))
+        unread.append(GoldenProblem("error", "readable", one.place, message or one.message, cure if message else "fix it"))
     if golden is None:
         return ValidationReport(tuple(unread), {}, "unknown", ("readable",))
     found = corpus_hash(golden.documents) if golden.documents else golden.corpus_hash

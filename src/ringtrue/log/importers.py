@@ -163,7 +163,7 @@ def _span_query(
     start, end = (time_of(span, (f"{side}TimeUnixNano", f"{side}_time"), place) for side in ("start", "end"))
     if end < start:
         told = place.at("end_time" if span.get("endTimeUnixNano") is None else "endTimeUnixNano")
-        raise told.error("the span ends before it starts", "mend the times, or leave the span out")
+        raise told.error("the span ends before it starts", "fix the times, or leave the span out")
     text = _text(attributes.get("gen_ai.retrieval.query.text", attributes.get("input.value")))
     if text is None:
         raise place.at("attributes").at("input.value").error("the retriever span has no query", "record the query's text there")

@@ -326,7 +326,7 @@ class Redactor:
         try:
             compiled = {name: re.compile(pattern) for name, pattern in self.patterns.items()}
         except re.error as problem:
-            raise InputError(f"the pattern {problem.pattern!r} cannot be read ({problem}); mend the expression") from None
+            raise InputError(f"the pattern {problem.pattern!r} cannot be read ({problem}); fix the expression") from None
         object.__setattr__(self, "patterns", compiled)
         if (self.hash_only or self.hash_users) and self.salt is None:
             # Without a key anybody could hash guesses and compare.

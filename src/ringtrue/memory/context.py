@@ -142,7 +142,7 @@ def choose_mode(mode: str, *, used: int | None, window: int | None) -> tuple[str
     pressure = None
     if used is not None and window is not None:
         if used < 0 or window < 1:
-            raise InputError(f"{used} tokens used of {window} cannot be; give counts of tokens")
+            raise InputError(f"{used} tokens used of {window} is impossible; give token counts")
         pressure = min(1.0, used / window)
     if mode:
         return mode, pressure

@@ -142,7 +142,7 @@ def add(root: str, record: Record, *, redact: bool = False) -> Memory:
         taken = find(root, str(record["id"]))
         if taken is not None:
             raise InputError(
-                f"there is a memory '{taken.id}' already ({taken.title!r}, {taken.status}); "
+                f"memory '{taken.id}' already exists ({taken.title!r}, {taken.status}); "
                 f"edit that one, or choose another id with --id {free_id(root, taken.id)}"
             )
         memory = from_record(dict(record))
@@ -178,9 +178,7 @@ def replace(root: str, memory_id: str, record: Record, *, was: Record, now: str,
 
     def swap(memory: Memory) -> Memory:
         if as_record(memory) != dict(was):
-            raise InputError(
-                f"'{memory_id}' was changed by somebody else while it was edited; nothing was written, edit it again"
-            )
+            raise InputError(f"'{memory_id}' was changed by somebody else during your edit; nothing was written, edit it again")
         if record.get("id") != memory_id:
             raise InputError(f"the id became {record.get('id')!r}; {_NOT_HERE['id']}")
         with faults_explained():

@@ -47,12 +47,12 @@ def kebab(text: str) -> str:
 def id_problem(value: object) -> str | None:
     """Return what is wrong with an id, and the cure; None if nothing is."""
     if not isinstance(value, str) or not value:
-        return f"id is {_shown(value)}; write small letters, digits and '-', at most {ID_LIMIT}"
+        return f"id is {_shown(value)}; use lowercase letters, digits and '-', at most {ID_LIMIT}"
     if len(value) > ID_LIMIT:
         return f"id {_shown(value)} has {len(value)} characters; write at most {ID_LIMIT}, such as '{kebab(value)}'"
     if not _KEBAB.fullmatch(value):
         cure = f", such as '{kebab(value)}'" if kebab(value) else ""
-        return f"id {_shown(value)} is not kebab-case; write small letters, digits and single '-'{cure}"
+        return f"id {_shown(value)} is not kebab-case; use lowercase letters, digits and single '-'{cure}"
     return None
 
 
@@ -73,7 +73,7 @@ def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[
     With ``any_content`` the content may have fields of its own, as the memories of others do; they are searched like ours.
 
     >>> problems({"id": "Tabs", "category": "preference", "title": "Tabs"})[0]
-    "id 'Tabs' is not kebab-case; write small letters, digits and single '-', such as 'tabs'"
+    "id 'Tabs' is not kebab-case; use lowercase letters, digits and single '-', such as 'tabs'"
     """
     if not isinstance(record, Mapping):
         return [f"the file holds {_shown(record)}, not a memory; write one object with 'id', 'category' and 'title'"]

@@ -76,9 +76,7 @@ class StrictServer(MCPServer[Any]):
             if isinstance(cause, ANTICIPATED):
                 raise ToolError(" ".join(str(cause).split())) from cause
             if isinstance(error, UnexpectedToolError):
-                raise UnexpectedToolError(
-                    f"{name} failed: {type(cause).__name__}; the server's log has the whole story"
-                ) from cause
+                raise UnexpectedToolError(f"{name} failed: {type(cause).__name__}; see the server's log") from cause
             raise
 
     async def run_between(self, stdin: Any, stdout: Any) -> None:

@@ -172,7 +172,7 @@ class MemoryTools:
         """Return the whole of one memory, by its id or by its path. Retired and archived memories are not returned."""
         if bool(id) == bool(path):
             raise InputError(
-                "give either an id or a path, not both" if id else "there is neither id nor path; give one of them"
+                "give either an id or a path, not both" if id else "neither id nor path is given; give one of them"
             )
         now = self.context.clock()
         memory = self._by_id(id, now) if id else self._by_path(path, now)
@@ -219,7 +219,7 @@ class MemoryTools:
         )
         if hidden is not None:
             state = hidden.status if hidden.status != "active" else "past its retention"
-            raise InputError(f"memory '{name}' is {state} and no longer shown; search for what took its place")
+            raise InputError(f"memory '{name}' is {state} and no longer shown; search for its replacement")
         cure = f"did you mean {nearest(name, shown)}?" if shown else "the folder holds none yet"
         raise MissingInput(f"there is no memory '{name}'; {cure}")
 
@@ -280,7 +280,7 @@ class MemoryTools:
         exists = find(self.context.root, given["id"]) is not None
         if exists and not replace:
             free = keep.free_id(self.context.root, given["id"])
-            raise InputError(f"there is a memory '{given['id']}' already; choose another id such as '{free}', or set replace")
+            raise InputError(f"memory '{given['id']}' already exists; choose another id such as '{free}', or set replace")
         if exists:
             memory = keep.change(self.context.root, given["id"], lambda old: _with(old, given), now=now)
         else:
@@ -322,7 +322,7 @@ class MemoryTools:
             raise InputError("id and useful belong together; give both, or verdicts such as {'an-id': true}")
         said = {**verdicts, **({id: useful} if id and useful is not None else {})}
         if not said:
-            raise InputError("nothing was said; give id and useful, or verdicts such as {'an-id': true}")
+            raise InputError("no vote given; give id and useful, or verdicts such as {'an-id': true}")
         now, session = self.context.clock(), self.context.needed(session_id)
         trusted = tasks.validate(
             self.context.root,

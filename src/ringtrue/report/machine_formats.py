@@ -175,7 +175,7 @@ def junit(report: Report) -> str:
     evaluation = report.evaluation
     suites: dict[str, list[Case]] = {}
     for name, value in {} if report.verdict else evaluation.metrics.items():
-        suites.setdefault("measures", []).append(Case(name, "skipped", message=f"{name} = {value:.4f}; no gate was asked"))
+        suites.setdefault("measures", []).append(Case(name, "skipped", message=f"{name} = {value:.4f}; no gate was run"))
     for check in report.verdict.checks if report.verdict else ():
         kind = {"fail": "failure", "undecided": "error", "advisory": "skipped"}.get(check.status, "")
         behind = f"\nqueries behind it: {', '.join(check.queries)}" if check.queries else ""

@@ -150,7 +150,7 @@ def as_hits(found: Any, name: str, *, duplicates: str = "error") -> list[Hit]:
         elif duplicates == "error" and (hit.chunk is None or hit.chunk == rows[first - 1].chunk):
             raise BadAnswer(
                 f"{name} returned document '{hit.doc_id}' twice, at ranks {first} and {rank}; "
-                "return each document once, name its passages as 'chunk', or say duplicates='first'"
+                "return each document once, name its passages as 'chunk', or set duplicates='first'"
             )
     return hits
 

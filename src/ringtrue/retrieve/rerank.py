@@ -220,7 +220,7 @@ class LlmRerank(RerankEndpoint):
         try:
             return json.loads(content)[wanted]
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise BadAnswer(f"{self.name} answered no JSON with {wanted}; use a model that answers in JSON") from None
+            raise BadAnswer(f"{self.name} did not answer with {wanted} as JSON; use a model that answers in JSON") from None
 
     def _grades(self, rows: Any, count: int) -> list[int]:
         if not isinstance(rows, list):

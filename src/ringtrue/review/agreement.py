@@ -55,7 +55,7 @@ def require(found: Gate, *, force: bool = False, reason: str = "") -> str:
     Raises InputError for force without a reason: others must be able to read it later.
     """
     if force and not reason.strip():
-        raise InputError("force needs a reason that others can read later; add it")
+        raise InputError("force needs a reason for the record; add reason")
     if found.passed is not False:
         return ""
     if not force:

@@ -406,7 +406,7 @@ class ReviewQueue:
 def _named(reviewer: str) -> str:
     name = rater_name(reviewer)
     if not name:
-        raise InputError("a reviewer needs a name; say who judges")
+        raise InputError("the reviewer's name is empty; name the reviewer")
     return name
 
 

@@ -165,7 +165,7 @@ def change_flag(
             flag = replace(flag, stage_since=timestamp(now))
         if flag == old or store.set_flag(flag, who=who, at=now, why=why, expected=old):
             return flag
-    raise CannotDecide(f"flag '{name}' is being changed by others all the time; try again")
+    raise CannotDecide(f"flag '{name}' keeps being changed by others; try again")
 
 
 def only_forced(flags: Sequence[Flag], forced: Mapping[str, float], *, project: str = DEFAULT_PROJECT) -> list[Flag]:

@@ -321,7 +321,7 @@ class Shadow:
             self._gone_in_a_row = self._gone_in_a_row + 1 if reply.gone else 0
             many = max(self._gone_in_a_row, self._hanging)
             if self._paused is None and many >= MOST_GONE:
-                self._paused = f"the candidate hung or died {many} times: {error}; mend it, then resume"
+                self._paused = f"the candidate hung or died {many} times: {error}; fix it, then resume"
                 self._drop_waiting()
 
     def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:

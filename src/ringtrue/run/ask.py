@@ -135,7 +135,7 @@ class _Workers:
             self._left_behind += 1
             if self._left_behind > MOST_LEFT_BEHIND:
                 many = f"{self._left_behind} searches took longer than {timeout:g} s and still hang"
-                raise CannotDecide(f"{many}; mend the search, or raise --timeout")
+                raise CannotDecide(f"{many}; fix the search, or raise --timeout")
             self.start_one()
         return [(turn, TimedOut(f"took longer than {timeout:g} s")) for turn in late]
 

@@ -153,7 +153,7 @@ def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PRE
 def namespace(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
     """Return what stands before the ids of a set's documents, ``golden:hotel:``; raises InputError for an odd prefix."""
     if not _SIGNS.fullmatch(prefix):
-        raise InputError(f"the prefix {prefix!r:.40} cannot be; write letters without blanks and colons, like 'golden'")
+        raise InputError(f"the prefix {prefix!r:.40} is invalid; leave out blanks and colons, as in 'golden'")
     return f"{prefix}:{golden.id}:"
 
 
@@ -208,7 +208,7 @@ def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[i
         others = "".join(f", '{doc_id}'" for doc_id in list(failed)[1:5]) + (" …" if len(failed) > 5 else "")
         raise PartlyPlanted(
             f"{_name(system)} took {done} of {len(documents)} documents and refused '{first}' ({failed[first]!s:.200}){others}"
-            "; mend them and run again, which writes only these",
+            "; fix them and run again; only these are written then",
             {doc_id: str(reason) for doc_id, reason in failed.items()},
         )
 

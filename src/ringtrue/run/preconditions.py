@@ -124,7 +124,7 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
         strays = [doc_id for doc_id in judged if brought and doc_id not in brought]
         if strays:
             problem = f"{len(strays)} of {len(judged)} judged documents are none of '{golden.id}', such as '{strays[0]}'"
-            return _failed("documents", problem, "mend the judgments, or add the documents to the set")
+            return _failed("documents", problem, "fix the judgments, or add the documents to the set")
         return _unseen("documents", "the system cannot be asked which documents it has")
     missing = [doc_id for doc_id in judged if doc_id not in known]
     if missing:

@@ -109,7 +109,7 @@ class Idempotency:
             with suppress(RingtrueError):
                 await run_in_threadpool(_write_down, store, fresh, messages)
                 return
-        _LOG.error("what became of a request could not be written down; its key is free in %s", ABANDONED)
+        _LOG.error("the outcome of a request could not be saved; its key is free in %s", ABANDONED)
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -243,7 +243,7 @@ def keep_baseline(
     if named(name) != (name, None):
         raise InputError(f"'{name[:80]}' cannot be the name of a baseline; leave out @ and the version")
     if force and not reason.strip():
-        raise InputError("force needs a reason that others can read later; add it")
+        raise InputError("force needs a reason for the record; add reason")
     policy = server_policy()
     store = access.store
     row = store.baseline(name, project=access.project)
@@ -253,7 +253,7 @@ def keep_baseline(
     against = objections(evaluation, old, policy)
     if against and not force:
         said = f"the run is no better standard than baseline {old.version if old else '(none)'}: {'; '.join(against)}"
-        raise Refused(409, "worse_than_baseline", f"{said[:1500]}; to take it all the same, send force and a reason")
+        raise Refused(409, "worse_than_baseline", f"{said[:1500]}; to keep it anyway, send force and a reason")
     number = version or ("1.0.0" if old is None else next_version(old.version, moved=has_moved(moves)))
     made = baseline_of(whole, version=number, reason=reason.strip())
     kept = StoredBaseline(name, number, baseline_record(made), timestamp(access.now()), access.project, made.reason)
@@ -296,7 +296,7 @@ def answers_of(access: Access, run_id: str) -> Evaluation:
     """Return a run with its answers; raises MissingInput, also where only its figures are kept."""
     found = run_opened(access, run_id)[1]
     if found is None:
-        raise MissingInput(f"of run '{run_id:.120}' only its figures are kept, not its answers; evaluate again")
+        raise MissingInput(f"run '{run_id:.120}' was stored without its answers; evaluate again")
     return found
 
 

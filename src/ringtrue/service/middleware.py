@@ -190,7 +190,7 @@ class Bodies(HttpLayer):
         self._check_size(int(announced))
         encoding = headers.get("content-encoding", "identity").lower()
         if encoding not in ("gzip", "identity"):
-            raise Refused(415, "unsupported_type", f"content-encoding '{encoding:.40}' is not read here; use gzip or none")
+            raise Refused(415, "unsupported_type", f"content-encoding '{encoding:.40}' is not supported; use gzip or none")
         return encoding
 
     def _check_size(self, size: int) -> None:

@@ -123,7 +123,7 @@ def as_list(body: Any) -> list[Any]:
 async def _json_only(request: Request) -> None:
     kind = request.headers.get("content-type", "application/json")
     if not kind.startswith("application/json"):
-        raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not read here; send application/json")
+        raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not supported; send application/json")
 
 
 JSON_ONLY = [Depends(_json_only)]

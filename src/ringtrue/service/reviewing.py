@@ -79,7 +79,7 @@ def publish(
     queue, now = queue_of(access), access.now()
     made = queue.publication(golden_named(access, golden), rule=rule, adjudicator=adjudicator)
     if version not in (None, made.golden.version):
-        raise Refused(409, "changed", "the set or its pairs changed since this page was shown; look at it again")
+        raise Refused(409, "changed", "the set or its pairs changed since this page was loaded; reload it")
     forced = require(made.gate, force=force, reason=reason)
     keep_golden(access, made.golden)
     # Marked only now: after a crash the same pairs are published again, into the same version.
@@ -323,7 +323,7 @@ def settle(access: Access, key: str, grade: int) -> None:
         why = "it is published" if item.state == "published" else "its raters do not differ, or have not all judged it"
         raise Refused(409, "not_disputed", f"pair '{key}' cannot be settled: {why}")
     if me in found[0].grades:
-        raise Refused(409, "own_dispute", "you judged this pair yourself; somebody who did not has to settle it")
+        raise Refused(409, "own_dispute", "you judged this pair yourself; somebody else has to settle it")
     if found[0].settled_by not in (None, me):
         raise Refused(409, "settled", f"'{found[0].settled_by}' has settled this pair already")
     # Who settles is written first: a grade without it would count as one more rater's.

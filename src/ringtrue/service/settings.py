@@ -79,11 +79,11 @@ class Settings:
         if not self.host.strip():
             raise InputError("host is empty; write 127.0.0.1, or 0.0.0.0 to listen everywhere")
         if not 0 <= self.port <= 65_535:
-            raise InputError(f"port {self.port} does not exist; write a number from 1 to 65535, or 0 for any that is free")
+            raise InputError(f"port {self.port} is invalid; use 1 to 65535, or 0 for any free port")
         _ = self.trusted  # raises for what is not an address
         for name in (self.prefix, *self.gauges, *self.gauges.values()):
             if not METRIC_NAME.fullmatch(name):
-                raise InputError(f"'{name}' cannot be a metric's name; use letters, digits and _, and no digit in front")
+                raise InputError(f"'{name}' cannot be a metric's name; use letters, digits and _, not beginning with a digit")
 
     @cached_property
     def loopback(self) -> bool:

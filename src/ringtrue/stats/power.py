@@ -49,7 +49,7 @@ def paired_sample_size(*, sd: float, difference: float, alpha: float = 0.05, pow
     """
     _check(alpha=alpha, sd=sd, difference=difference, power=power)
     if difference == 0:
-        raise InputError("no number of pairs finds a difference of 0; write the smallest difference that matters")
+        raise InputError("no number of pairs can detect a difference of 0; give the smallest difference that matters")
     effect = abs(difference) / sd
     enough = 2
     while _power(enough, effect * math.sqrt(enough), alpha) < power:

@@ -93,7 +93,7 @@ class Base:
         """
         name = words(project)
         if name in ("", EVERY):
-            raise InputError(f"cannot take {project!r} for the name of a project; name one, such as {DEFAULT_PROJECT!r}")
+            raise InputError(f"{project!r} is not a valid project name; use one such as {DEFAULT_PROJECT!r}")
         if self._project not in (EVERY, name):
             raise InputError(f"this store is for project {self._project!r} only, not for {name!r}; use the store of all")
         one = copy(self)

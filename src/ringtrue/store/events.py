@@ -102,7 +102,7 @@ class EventStore(Base):
         try:
             return timestamp(after)
         except InputError:
-            raise MissingInput(f"the log of project {project!r} has no query {after!r} to go on after; give a time") from None
+            raise MissingInput(f"the log of project {project!r} has no query {after!r} to start after; give a time") from None
 
     def count_queries(
         self,

@@ -98,7 +98,7 @@ class LibraryStore(Base):
                 if row["project"] != words(project):
                     raise InputError(f"experiment {row['experiment_id']!r} is of project {row['project']!r}, not {project!r}")
                 if not insert(connection, table, [row]):
-                    raise InputError(f"there is an experiment {row['experiment_id']!r} already; give another id")
+                    raise InputError(f"experiment {row['experiment_id']!r} already exists; give another id")
         return [EXPERIMENT.read(row) for row in rows]
 
     def experiment(self, experiment_id: str, *, project: str = DEFAULT_PROJECT) -> StoredExperiment | None:

@@ -62,7 +62,7 @@ class OperationsStore(Base):
     def add_key(self, key: ApiKey, token: str) -> ApiKey:
         """Keep a key whose token was made elsewhere, and return it as it is stored; ``create_key`` makes one."""
         wrong = {
-            "a key needs a name; say whose it is, or what for": not key.name.strip(),
+            "a key needs a name, such as its owner or purpose": not key.name.strip(),
             f"key {key.name!r:.80} opens nothing; give it a scope: {', '.join(get_args(Scope))}": not key.scopes,
         }
         for what, said in (("name", key.name), ("project", key.project)):
@@ -76,7 +76,7 @@ class OperationsStore(Base):
         row = KEY.row(key)
         with self._writing() as connection:
             if not insert(connection, KEY.table, [{**row, "key_hash": _hash(token)}]):
-                raise InputError(f"there is a key {key.key_id!r}, or one with this token, already; make a new one")
+                raise InputError(f"key {key.key_id!r}, or one with this token, already exists; make a new one")
         return KEY.read(row)
 
     def verify_key(self, token: str, *, now: Moment) -> ApiKey | None:
@@ -106,7 +106,7 @@ class OperationsStore(Base):
     def add_job(self, job: StoredJob) -> None:
         """Keep a new job; raises InputError if there is one of that id."""
         if not self._add(JOB, [job]):
-            raise InputError(f"there is a job {job.job_id!r} already; give another id")
+            raise InputError(f"job {job.job_id!r} already exists; give another id")
 
     def save_job(self, job: StoredJob) -> None:
         """Replace what is known of a job; raises MissingInput if there is none of that id."""

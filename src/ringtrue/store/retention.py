@@ -171,7 +171,7 @@ class Retention:
         for name, value in own.items():
             check_choice(name, [*_KEPT, "projects"], f"{place}: there is no '{name}'")
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 100_000:
-                raise InputError(f"{place}: {name} = {value!r} is not a number of days; write a number from 0 on")
+                raise InputError(f"{place}: {name} = {value!r} is not a number of days; write 0 or more")
         found = cls(**own)
         projects = settings.get("projects", {})
         if not isinstance(projects, Mapping) or not all(isinstance(value, Mapping) for value in projects.values()):

@@ -153,5 +153,5 @@ def _fill(connection: Connection, table: Table, rows: Iterator[Values]) -> int:
     for row in _rows(connection, table, "here"):
         there.update(repr(row).encode())
     if there.digest() != came.digest():
-        raise InputError(f"table {table.name} does not read back as it was written; nothing was kept")
+        raise InputError(f"table {table.name} reads back differently than it was written; nothing was kept")
     return count

@@ -40,7 +40,7 @@ def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, polic
     """Yield an undecided check for everything that is missing; nothing if all is there."""
     asked, failed, scored = len(evaluation.queries), evaluation.failures, len(evaluation.scores.query_ids)
     for first, why in list(failed.items())[:1]:
-        message = f"{len(failed)} of {asked} queries got no answer, such as {first} ({why}); mend the search and evaluate again"
+        message = f"{len(failed)} of {asked} queries got no answer, such as {first} ({why}); fix the search and evaluate again"
         yield _missing("queries", message, asked - len(failed), asked, failed)
     if scored < policy.minimum_queries:
         message = (

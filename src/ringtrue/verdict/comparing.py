@@ -111,7 +111,7 @@ def compare_all(arms: Sequence[Arm], options: ComparisonOptions) -> tuple[Compar
     Options and errors are those of ``compare``; fewer than two arms are an InputError.
     """
     if len(arms) < 2:
-        raise InputError(f"{len(arms)} run is nothing to compare; name two or more")
+        raise InputError(f"{len(arms)} run cannot be compared; name two or more")
     if options.seed < 0:
         raise InputError(f"cannot use seed = {options.seed}: write a whole number from 0")
     primaries, pairs = zip(*(_pair(arms[0], other, options) for other in arms[1:]), strict=True)
@@ -216,7 +216,7 @@ def _set_notes(pair: _Pair, *, allowed: bool) -> Iterator[str]:
         sets = " and ".join(names if known[0].version != known[1].version else [*names[:1], f"{names[1]} with other content"])
         if not allowed:
             raise CannotDecide(
-                f"the runs were scored on different golden sets ({sets}), so that a difference may come from the judgments; "
+                f"the runs were scored on different golden sets ({sets}), so a difference may come from the judgments; "
                 "evaluate both on the same set, or allow it (--allow-different-sets, allow_different_sets=True)"
             )
         yield f"the runs were scored on different golden sets ({sets}): a difference may come from the judgments"
@@ -344,7 +344,7 @@ def _latency(
     notes = [] if comparable else [f"latencies were measured on {named}: they are informational only"]
     workers = [setup.workers for setup in setups if hasattr(setup, "workers")]
     if len(set(workers)) > 1:
-        notes.append(f"latencies were measured with {workers[0]} and {workers[1]} questions at once")
+        notes.append(f"latencies were measured with {workers[0]} and {workers[1]} concurrent queries")
     ends = float(interval.mean[0]), float(interval.low[0]), float(interval.high[0])
     p50, p95, p99 = ((getattr(then, name), getattr(now, name)) for name in ("p50", "p95", "p99"))
     return LatencyComparison(len(timed), *ends, p50, p95, p99, comparable), tuple(notes)

@@ -155,7 +155,7 @@ def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> 
     new = baseline_of(whole)
     lacking = lacking_queries(whole, old)
     if lacking:
-        found.append(f"{len(lacking)} queries of {old.name} are not in the run: {some(lacking)}")
+        found.append(f"{len(lacking)} queries of {old.name} are missing from the run: {some(lacking)}")
     if old.per_query and not paired_queries(old, new):
         found.append(f"the run shares no query of the same text and judgments with {old.name}: whether it is worse is unknown")
     for measure, move in movements(old, new).items():

@@ -106,7 +106,7 @@ class Policy:
         for name, usual in (("slice_minimum", 20), ("minimum_queries", 5)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(f"{name} = {value!r} is not a number of queries; write a whole one such as {usual}")
+                raise InputError(f"{name} = {value!r} is not a number of queries; write a whole number such as {usual}")
         for name in ("slice_drop", "same_corpus", "require_baseline"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} = {getattr(self, name)!r} is neither true nor false; write one of the two")

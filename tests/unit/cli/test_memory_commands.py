@@ -322,7 +322,7 @@ def test_import_says_what_it_guessed_and_left_once(ringtrue, tmp_path) -> None:
     assert outcome.code == 0
     assert "30 added" in outcome.out
     assert f"guessed: {notes / 'n00.md'} and 29 more: it names no category: taken for a decision" in outcome.err
-    assert "1 left, which hold no memory" in outcome.err
+    assert "skipped 1 that contain no memory" in outcome.err
     assert len(outcome.err.splitlines()) == 2
     (notes / "one.md").write_text("---\ncategory: idea\n---\n# One\ntext")
     found = ringtrue("memory", "import", notes / "one.md", "--json").json

@@ -106,7 +106,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path) -> None:
     path = _file(tmp_path)
     with pytest.raises(InputError, match="cannot be written"):
         ExperimentFile(path).add([Experiment("", "2026-01-06", "x", {"model": object()})])
-    with pytest.raises(InputError, match="there is an experiment 'exp-001' already"):
+    with pytest.raises(InputError, match="experiment 'exp-001' already exists"):
         ExperimentFile(path).add([Experiment("exp-001", "2026-01-06", "x")])
     assert path.read_text(encoding="utf-8") == SEED
     assert sorted(item.name for item in tmp_path.iterdir()) == [".experiments.json.lock", "experiments.json"]

@@ -100,11 +100,11 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         query(expected_results={"judgment_details": {"e9": {"source": "chair"}}}),
         ["judgment_details", "'e9' is not judged"],
     ),
-    "broken JSON": ("a.json", '{"entities": [}', [":1", "not valid JSON", "mend"]),
+    "broken JSON": ("a.json", '{"entities": [}', [":1", "not valid JSON", "fix"]),
     "empty file": ("a.json", "  \n", ["empty", "at least one record"]),
     "not recognisable": ("a.json", '{"colour": "blue"}', ["colour", "not recognised", "golden-dataset", "beir"]),
     "text file": ("a.txt", "hello there\n", ["hello there", "not recognised", "csv"]),
-    "bad YAML": ("a.yaml", "queries: [\n  - {query_id: 1\n", ["not valid YAML", "mend"]),
+    "bad YAML": ("a.yaml", "queries: [\n  - {query_id: 1\n", ["not valid YAML", "fix"]),
     "YAML alias": ("a.yaml", "a: &x 1\nqueries: *x\n", [":2", "'*x'", "write the value out"]),
     "YAML key twice": ("a.yaml", YAML + "queries: []\n", [":6", "'queries' is given twice"]),
     "YAML grade in words": (
@@ -188,7 +188,7 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     "CSV text changes": (
         "a.csv",
         "query_id,query_text,doc_id,grade\nq1,a,d1,1\nq1,b,d2,2\n",
-        [":3", "'query_text'", "'q1'", "same on all its rows"],
+        [":3", "'query_text'", "'q1'", "on all its rows"],
     ),
     "qrels grade": ("a.qrels", "q1 0 d1 1\nq1 0 d2 x\n", [":2", "'x'", "0, 1, 2"]),
 }

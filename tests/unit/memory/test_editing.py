@@ -56,7 +56,7 @@ def test_a_new_memory_goes_into_the_folder_that_holds_its_category_already(tmp_p
         ({"title": "  "}, "write one line"),
         (
             {"memory_id": "Not Kebab"},
-            "'Not Kebab' is not kebab-case; write small letters, digits and single '-', such as 'not-kebab'",
+            "'Not Kebab' is not kebab-case; use lowercase letters, digits and single '-', such as 'not-kebab'",
         ),
         ({"memory_id": "a" * 81}, "has 81 characters; write at most 80"),
         ({"memory_id": "../../etc"}, "not kebab-case"),
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_named_with_the_cure(tmp_path, fields, says) -> None:
 
 
 def test_an_id_that_is_taken_is_refused_and_a_free_one_named(kept) -> None:
-    with pytest.raises(InputError, match=r"there is a memory 'one' already .* --id one-2"):
+    with pytest.raises(InputError, match=r"memory 'one' already exists .* --id one-2"):
         add(kept, draft(category="runbook", title="One", text="other", now=NOW))
     assert on_disk(kept, "one")["content"] == {"decision": "text of one"}
 

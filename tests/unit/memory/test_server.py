@@ -132,7 +132,7 @@ def test_ten_tools_with_strict_inputs_described_outputs_and_one_line_description
         ("memory_search", {"query": "x", "strategy": "bm25"}, "strategy is 'bm25'; it should be 'fts5_bm25', 'title_tags' or"),
         ("memory_context", {"prompt": "x", "mode": "fast"}, "mode is 'fast'; it should be 'quick', 'focused' or 'deep'"),
         ("memory_context", {"prompt": "x", "tokens_used": 9}, "tokens_used and tokens_window belong together"),
-        ("memory_load", {}, "there is neither id nor path; give one of them"),
+        ("memory_load", {}, "neither id nor path is given; give one of them"),
         ("memory_load", {"id": "jwtt"}, "there is no memory 'jwtt'; did you mean 'jwt'"),
         ("memory_load", {"id": "old"}, "memory 'old' is retired and no longer shown"),
         ("memory_load", {"path": "decision/old.json"}, "memory 'old' is retired and no longer shown"),
@@ -148,9 +148,9 @@ def test_ten_tools_with_strict_inputs_described_outputs_and_one_line_description
         (
             "memory_save",
             {"category": "decision", "title": "jwt", "content": {"decision": "x"}},
-            "there is a memory 'jwt' already",
+            "memory 'jwt' already exists",
         ),
-        ("memory_validate", {}, "nothing was said; give id and useful"),
+        ("memory_validate", {}, "no vote given; give id and useful"),
         ("memory_validate", {"id": "jwt"}, "id and useful belong together"),
         ("memory_validate", {"id": "none", "useful": True}, "there is no memory 'none'"),
         ("memory_validate", {"id": "old", "useful": True}, "there is no memory 'old'"),
@@ -394,7 +394,7 @@ def test_an_unexpected_failure_is_a_tool_error_that_keeps_its_details_to_the_log
 
     result = asyncio.run(ask())
     assert result.is_error
-    assert result.content[0].text == "memory_search failed: ZeroDivisionError; the server's log has the whole story"
+    assert result.content[0].text == "memory_search failed: ZeroDivisionError; see the server's log"
 
 
 @pytest.mark.parametrize(

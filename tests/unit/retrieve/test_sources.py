@@ -268,7 +268,7 @@ def test_records_of_a_folder_that_cannot_be_understood_are_an_error(tmp_path: Pa
 def test_a_folder_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", b"\xff\xff")
     write(tmp_path / "b.txt", " ")
-    with pytest.raises(InputError, match=r"no file could be read \(.*a\.txt: line 1: byte 0xff .*, and 1 more\); mend"):
+    with pytest.raises(InputError, match=r"no file could be read \(.*a\.txt: line 1: byte 0xff .*, and 1 more\); fix"):
         read(tmp_path)
 
 

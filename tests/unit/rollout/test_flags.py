@@ -267,7 +267,7 @@ def test_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch: py
         (["rollback", "new", "--why", " "], "--why is empty"),
         (["rollback", "multi-vecto", "--why", "x"], "did you mean 'multi-vector'"),
         (["list", "--audit", "nothing"], "no flag 'nothing'"),
-        (["graduate"], "name one flag, or say --all"),
+        (["graduate"], "name one flag, or use --all"),
         (["graduate", "--all", "--breach", "x"], "about one flag"),
     ],
 )

@@ -741,7 +741,7 @@ def test_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringtrue
     ("arguments", "says"),
     [
         (["start", "new", "--golden", "hotel"], "add --candidate EXPRESSION"),
-        (["start", "new", "-c", "bm25", "--log"], "no logged search is left"),
+        (["start", "new", "-c", "bm25", "--log"], "no logged searches are left"),
         (["start", "new", "--test"], "ringtrue test create"),
         (["stop", "nothing"], "no flag 'nothing'"),
         (["status", "nothing"], "no flag 'nothing'"),

@@ -70,7 +70,7 @@ def test_a_flag_that_is_there_is_not_made_again(client: TestClient) -> None:
     assert send(client, "/flags", name="only-once", why="first").status_code == 303
     again = send(client, "/flags", name="only-once", why="second")
     assert again.status_code == 409
-    assert "there is a flag &#39;only-once&#39; already" in again.text
+    assert "flag &#39;only-once&#39; already exists" in again.text
     assert 'value="second"' in again.text, "what was written stays in the form"
 
 

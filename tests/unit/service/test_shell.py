@@ -286,7 +286,7 @@ def test_only_a_fault_of_the_server_leads_to_its_log(status: int, logged: bool) 
     answer = client(lambda request: shell.error_page(request, Refused(status, "x", "no"))).get("/runs/x")
 
     assert "Request <code>" in answer.text
-    assert ("the server's log has more" in answer.text) is logged
+    assert ("see the server's log" in answer.text) is logged
 
 
 def test_for_htmx_an_error_is_only_the_box() -> None:

@@ -243,7 +243,7 @@ def test_a_store_of_one_project_shares_the_connections_and_closes_none(store: St
 
 @pytest.mark.parametrize("name", ["", "*"])
 def test_no_project_is_called_all_or_nothing(store: Store, name: str) -> None:
-    with pytest.raises(InputError, match="name of a project"):
+    with pytest.raises(InputError, match="valid project name"):
         store.only(name)
 
 

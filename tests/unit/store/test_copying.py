@@ -106,7 +106,7 @@ def test_rows_that_do_not_read_back_the_same_are_refused(
 
     with Store.open(empty("sqlite")) as target:
         monkeypatch.setattr(module, "_rows", changed)
-        with pytest.raises(InputError, match="eval_queries does not read back"):
+        with pytest.raises(InputError, match="eval_queries reads back differently"):
             target.copy_from(store)
         assert set(target.counts().values()) == {0}
 

@@ -213,7 +213,7 @@ def test_failed_and_missing_queries_are_objections() -> None:
     kept = {query.query_id for query in few.queries}
     few = replace(few, judgments=tuple(one for one in golden.judgments if one.query_id in kept))
     found = objections(evaluation(few, rankings[:50]), baseline_of(evaluation(golden, rankings)), Policy())
-    assert found[0] == "10 queries of baseline 1.0.0 are not in the run: q050, q051, q052, q053, q054 …"
+    assert found[0] == "10 queries of baseline 1.0.0 are missing from the run: q050, q051, q052, q053, q054 …"
 
 
 class TestAnotherGoldenSet:

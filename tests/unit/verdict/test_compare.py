@@ -302,7 +302,7 @@ def test_what_else_may_explain_a_difference_is_noted(weak: Evaluation, strong: E
     other = replace(strong, setup=replace(strong.setup, corpus="0ther", workers=4))
     assert [note.split(":")[0] for note in compare(weak, other, **FAST).notes] == [
         "the two searched different documents",
-        "latencies were measured with 1 and 4 questions at once",
+        "latencies were measured with 1 and 4 concurrent queries",
     ]
     draft = replace(strong, setup=replace(strong.setup, golden=replace(strong.setup.golden, provisional=True)))
     assert any("provisional" in note for note in compare(weak, draft, **FAST).notes)

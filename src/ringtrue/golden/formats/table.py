@@ -193,7 +193,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
         draft.add_query(query, place)
     elif (known.text, known.negative) != (query.text, query.negative):
         field = "query_text" if known.text != query.text else "negative"
-        raise place.at(field).error(f"query '{query_id}' says something else above", "write the same on all its rows")
+        raise place.at(field).error(f"an earlier row differs for query '{query_id}'", "use one value on all its rows")
     if "doc_id" not in record and record.get("grade") is None:
         return
     for name in ("doc_id", "grade"):
@@ -215,7 +215,7 @@ def _read_document(record: Record, doc_id: str, place: Place, draft: Draft) -> N
     text = field_of(record, "doc_text", str, place, default="")
     document = Document(doc_id, text, field_of(record, "doc_title", str, place, default=""))
     if draft.documents.setdefault(doc_id, document) != document:
-        raise place.at("doc_text").error(f"document '{doc_id}' has another text above", "write the same on all its rows")
+        raise place.at("doc_text").error(f"an earlier row differs for document '{doc_id}'", "use one value on all its rows")
 
 
 def _is_fact(name: str) -> bool:

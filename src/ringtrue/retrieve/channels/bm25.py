@@ -187,7 +187,7 @@ class Rm3:
     ) -> None:
         if docs < 1 or terms < 1 or not 0 <= weight <= 1:
             raise InputError(
-                f"rm3(docs={docs}, terms={terms}, weight={weight}) cannot be; docs and terms from 1, weight 0 to 1"
+                f"rm3(docs={docs}, terms={terms}, weight={weight}) is invalid; docs and terms start at 1, weight is 0 to 1"
             )
         self.first = Bm25(collection, language=language)
         self.docs, self.count, self.weight, self.name = docs, terms, weight, name

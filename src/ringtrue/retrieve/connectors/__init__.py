@@ -68,7 +68,7 @@ def open_connection(name: str) -> Connector:
     """Return the connection of that name from ringtrue.toml; raises InputError naming those there are."""
     if not isinstance(name, str) or not name.strip():
         there = ", ".join(f"'{known}'" for known in load_config().connections) or "none"
-        raise InputError(f"connect names no connection; write connect('shop') for [connections.shop] (described: {there})")
+        raise InputError(f"connect() needs a name; write connect('shop') for [connections.shop] (available: {there})")
     settings, folder = settings_of(name)
     return _search(settings, name=name, folder=folder)
 

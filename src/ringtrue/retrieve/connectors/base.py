@@ -138,7 +138,7 @@ class Remote:
 
     def too_slow(self) -> TimedOut:
         """Return the error of an attempt that took too long."""
-        return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+        return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or find out why it is slow")
 
     def secret(self, variable: str | None) -> str | None:
         """Return a secret from the environment variable a setting names, or None when the setting is empty."""

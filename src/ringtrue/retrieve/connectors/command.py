@@ -94,7 +94,7 @@ class Command(Program, WritingConnector):
     def check_plant(self, documents: Sequence[Planted]) -> None:
         if not self.plant:
             raise InputError(
-                f"{self.name} is only read; name the program that writes documents, plant = ['python', 'write.py']"
+                f"{self.name} is read-only; name the program that writes documents, like plant = ['python', 'write.py']"
             )
 
     def looks_up(self) -> bool:
@@ -161,7 +161,7 @@ class Command(Program, WritingConnector):
                 held.end()
                 raise
         if "error" in answer:
-            raise BadAnswer(f"{self.name} says: {self._safe(str(answer['error'])):.160}; mend what it complains about")
+            raise BadAnswer(f"{self.name} says: {self._safe(str(answer['error'])):.160}; fix what it reports")
         return answer
 
     def _start(self) -> _Process:
@@ -192,7 +192,7 @@ class Command(Program, WritingConnector):
             return answer
         if process.at_end or process.ended:
             how, said = process.end(), self._said(process)
-            raise Unreachable(f"{self.name} {how} before it answered{said}; mend what it complains about")
+            raise Unreachable(f"{self.name} {how} before it answered{said}; fix what it reports")
         raise TimedOut(
             f"{self.name} did not answer within {self.timeout:g} s{self._said(process)}; raise timeout=, or see why it is slow"
         )
@@ -208,7 +208,7 @@ class Command(Program, WritingConnector):
         except (ValueError, RecursionError):
             start = self._safe(line[:TAIL].decode("utf-8", "replace"))
             raise BadAnswer(
-                f"{self.name} wrote no JSON but '{start:.60}'; write one JSON line, and logs to standard error"
+                f"{self.name} wrote '{start:.60}', which is not JSON; write one JSON line, and logs to standard error"
             ) from None
         if not isinstance(answer, dict):
             raise BadAnswer(f"{self.name} wrote {self._safe(repr(answer)):.60}; write an object like {{'hits': […]}}")

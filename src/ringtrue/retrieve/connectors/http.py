@@ -152,7 +152,7 @@ class MappedConnector(WritingConnector):
     def check_plant(self, documents: Sequence[Planted]) -> None:
         for setting, does in (("plant", "writes"), ("unplant", "removes")):
             if getattr(self, setting) is None:
-                problem = "is only read" if setting == "plant" else "has no unplant, so what is written would stay for ever"
+                problem = "is read-only" if setting == "plant" else "has no unplant, so what is written would stay for ever"
                 cure = f"say which request {does} a document, {setting} = {self.EXAMPLE}"
                 raise InputError(f"{self.name} {problem}; {cure}")
         if "{source_hash}" not in texts([(self.plant or {}).get(part) for part in self.FILLED]):

@@ -159,7 +159,7 @@ class Mcp(Program, MappedConnector):
         session.close()
         if not started_in_time:
             said = f"{self.name} was not ready within {self.start_timeout:g} s"
-            raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow")
+            raise TimedOut(f"{said}; raise start_timeout=, or find out why it is slow")
         # Not chained: what the SDK says may name the address, and a traceback may end in a log.
         raise self._failed(session.failure, session) from None
 
@@ -243,7 +243,7 @@ class Mcp(Program, MappedConnector):
         except ValueError as problem:
             said = self._safe(texts[0]) if texts else ""
             raise BadAnswer(
-                f"{self.name}: the tool '{self.tool}' answered no JSON but '{said:.60}'; use one that does"
+                f"{self.name}: the tool '{self.tool}' answered '{said:.60}', which is not JSON; use a tool that returns JSON"
             ) from problem
         return parts[0] if len(parts) == 1 and (self.hits or not _is_hit(parts[0], self.id)) else parts
 

@@ -232,7 +232,7 @@ class Milvus(VectorConnector):
             asked = f"no vector field '{vector}'" if vector else f"{len(vectors)} vector fields"
             known = ", ".join(vectors) or "none"
             raise InputError(
-                f"{self.name}: collection '{self.collection}' has {asked}; say vector= (of 32-bit floats: {known})"
+                f"{self.name}: collection '{self.collection}' has {asked}; set vector= (of 32-bit floats: {known})"
             )
         key, keyed = next((name, item) for name, item in fields.items() if item.get("is_primary"))
         for setting, name in (("id", self.id), ("chunk", self.chunk)):

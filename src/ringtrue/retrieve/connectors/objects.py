@@ -124,7 +124,7 @@ class ObjectConnector(Connector):
         """
         _abandoned[:] = [thread for thread in _abandoned if thread.is_alive()]
         if len(_abandoned) >= STUCK:
-            raise TimedOut(f"{self.name} still works on {len(_abandoned)} earlier questions; ask why it hangs")
+            raise TimedOut(f"{self.name} still works on {len(_abandoned)} earlier questions; find out why it hangs")
 
         def work() -> list[Row]:
             try:
@@ -186,7 +186,7 @@ class ObjectConnector(Connector):
         scores = [row["score"] for row in rows if row["score"] == row["score"]]
         if scores != sorted(scores, reverse=True):
             raise BadAnswer(
-                f"{self.name} returned scores that rise from one record to the next; say lower_is_better = "
+                f"{self.name} returned scores that rise from one record to the next; set lower_is_better = "
                 f"{'false' if self.lower_is_better else 'true'}, or have it return the best first"
             )
         return rows
@@ -199,7 +199,7 @@ class ObjectConnector(Connector):
         doc_id = own if self.document is None else field_of(metadata, self.document, self.name, "document")
         if doc_id is None:
             there = ", ".join(f"'{key}'" for key in list(metadata)[:8]) or "none"
-            raise BadAnswer(f"{self.name} returned a record without an id; say document= and a metadata field ({there})")
+            raise BadAnswer(f"{self.name} returned a record without an id; set document= to a metadata field ({there})")
         row: Row = {"doc_id": doc_id, "score": -float(score) if self.lower_is_better else float(score)}
         if self.chunk is not None:
             row["chunk"] = field_of(metadata, self.chunk, self.name, "chunk")
@@ -218,7 +218,7 @@ def failure(who: str, problem: BaseException, *, doing: str = "searching") -> Se
         if isinstance(cause, SearchFailed):
             return cause
         if isinstance(cause, TimeoutError):
-            return TimedOut(f"{who} ran out of time while {doing} ({kind}); raise its own time limit, or ask why it is slow")
+            return TimedOut(f"{who} ran out of time while {doing} ({kind}); raise its time limit, or find out why it is slow")
         if isinstance(cause, PermissionError):
             return AccessDenied(f"{who} was denied access while {doing} ({kind}); check its credentials")
         if isinstance(cause, ConnectionError | socket.gaierror | ssl.SSLError):

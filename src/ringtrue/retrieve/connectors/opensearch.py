@@ -180,7 +180,7 @@ class _Rest(BasicLogin, VectorConnector):
         answer = self._request("_bulk", self.deadline(), lines=lines)
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list):
-            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which says nothing of what was written; check url and index")
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which does not say what was written; check url and index")
         for item in items:
             kind, result = next(iter(item.items()))
             status = int(result.get("status", 0))
@@ -217,11 +217,11 @@ class _Rest(BasicLogin, VectorConnector):
             raise BadAnswer(f"{self.name} answered {answer!r:.60}, which is not a search answer; check url and index")
         if answer.get("timed_out") is not False:
             raise TimedOut(
-                f"{self.name} stopped before all documents were searched; raise its search timeout, or ask why it is slow"
+                f"{self.name} stopped before all documents were searched; raise its search timeout, or find out why it is slow"
             )
         if shards.get("failed"):
             count = f"{shards['failed']} of {shards.get('total', '?')} shards failed{_reason(shards.get('failures'))}"
-            raise Unreachable(f"{self.name}: {count}, and the answer lacks their documents; look at its health")
+            raise Unreachable(f"{self.name}: {count}, so documents are missing from the answer; check the cluster's health")
         if not shards.get("total"):
             raise BadAnswer(f"{self.name} has no index that matches '{self.index}'; check index=, or create it there")
         hits = answer["hits"].get("hits")

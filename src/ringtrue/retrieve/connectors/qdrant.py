@@ -136,7 +136,7 @@ class Qdrant(JsonApi, VectorConnector):
                 raise InputError(f"{here} have one vector without a name; leave out vector=")
             if "size" not in described and self.vector not in described:
                 there = nearest(self.vector or "", described) if described else "none"
-                raise InputError(f"{here} have no vector '{self.vector or ''}'; say vector = {there}")
+                raise InputError(f"{here} have no vector '{self.vector or ''}'; set vector = {there}")
             found = described if self.vector is None else described[self.vector]
             return QdrantVectors(int(found["size"]), str(found["distance"]))
         except (TypeError, KeyError, AttributeError):

@@ -133,7 +133,7 @@ def _checked(found: Response, secrets: Iterable[str], *, silent: bool) -> Any:
         raise BadAnswer(f"{who} redirects (HTTP {status}), where credentials do not follow; write the final address as url")
     if not 200 <= status < 300:
         raise BadAnswer(f"{who} answered HTTP {status} ({said:.120}); check its settings")
-    raise BadAnswer(f"{who} answered no JSON but '{said:.60}'; check that the url is that of its search")
+    raise BadAnswer(f"{who} answered '{said:.60}', which is not JSON; check that the url is its search endpoint")
 
 
 def words_of(url: str) -> set[str]:

@@ -201,7 +201,7 @@ class RecordConnector(WritingConnector):
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
         if self.plant is None:
-            raise InputError(f"{self.name} is only read; say what a document is made of there to write it, plant = {EXAMPLE}")
+            raise InputError(f"{self.name} is read-only; to write documents, set their fields, like plant = {EXAMPLE}")
         if self.mark_fields()[0] is None:
             raise no_mark(self.name, "a field like source_hash = '{source_hash}'")
         check_tenant(self.name, "plant", self.plant, documents)

@@ -108,7 +108,7 @@ class Source:
             meter.finish(file.size)
         if left_out and not seen:
             more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
-            raise InputError(one_line(f"no file could be read ({left_out[0]}{more}); mend these files, or name others"))
+            raise InputError(one_line(f"no file could be read ({left_out[0]}{more}); fix these files, or name others"))
 
     def _shown(self, place: int | str) -> str:
         if isinstance(place, str):

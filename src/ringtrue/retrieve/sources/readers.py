@@ -263,7 +263,7 @@ def table_rows(content: IO[bytes], place: Place, *, tabs: bool) -> Rows:
                 cure = "remove tabs and line breaks from cells" if tabs else "quote cells that hold the separator"
                 raise here.error(f"{len(cells)} cell{'s' if len(cells) != 1 else ''} under {len(names)} columns", cure)
     except csv.Error as problem:
-        raise place.on(start).error(f"not valid CSV: {problem}", "mend the quotes or line ends there") from problem
+        raise place.on(start).error(f"not valid CSV: {problem}", "fix the quotes or line ends there") from problem
 
 
 def _header(cells: list[str], place: Place) -> list[str]:
@@ -284,7 +284,7 @@ def front_matter(text: str, place: Place) -> tuple[dict[str, Any], int]:
     closing = _RULE.search(text, opening.end(), opening.end() + _LONGEST_FRONT) if opening else None
     if opening is None or closing is None:
         return {}, 0
-    cure = "mend the YAML between the lines of ---, or begin the file with a blank line"
+    cure = "fix the YAML between the --- lines, or begin the file with a blank line"
     # The blank line stands for the first rule, so that errors name the line of the file.
     found = parse_yaml("\n" + text[opening.end() : closing.start()], place, scalar=_yaml_scalar, cure=cure)
     if found is None or isinstance(found, dict):
@@ -394,7 +394,7 @@ def html_document(file: File, text: str, place: Place) -> Document:
         page.feed(text)
         page.close()
     except AssertionError as problem:  # how the parser says that a <![…]> is unknown to it
-        raise place.on(page.getpos()[0]).error(f"not readable HTML: {problem}", "mend or remove the mark there") from problem
+        raise place.on(page.getpos()[0]).error(f"not readable HTML: {problem}", "fix or remove the markup there") from problem
     if not page.text:
         raise Empty("there is no visible text in it", "save the page as the browser shows it, with its text")
     return Document(usable_id(file.doc_id, place), plain(page.text), plain(page.title))

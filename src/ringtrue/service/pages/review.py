@@ -112,7 +112,7 @@ def unsettle(access: PageReviewer) -> Response:
 def settle(access: PageReviewer, key: str, grade: Annotated[int, Form(ge=0, le=3)]) -> Response:
     """Settle a dispute and go on with the next."""
     if nameless(access):
-        raise Refused(409, "nameless", "say who you are before you settle anything; load the page again")
+        raise Refused(409, "nameless", "enter your name before you settle disputes; reload the page")
     reviewing.settle(access, key, grade)
     return RedirectResponse(f"/review/adjudicate?settled={grade}", 303)
 
@@ -282,7 +282,7 @@ def reject(
 
 def _named(access: Access) -> None:
     if nameless(access):
-        raise Refused(409, "nameless", "say who you are before you judge; load the page again")
+        raise Refused(409, "nameless", "enter your name before you judge; reload the page")
 
 
 def _keys(text: str) -> list[str]:

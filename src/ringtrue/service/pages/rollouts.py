@@ -214,7 +214,7 @@ def further(access: PageWriter, name: str) -> Response:
 def back(access: PageWriter, name: str, why: ReasonField = "") -> Response:
     """Take the feature away from everybody at once."""
     if not why.strip():
-        raise InputError("say why it is rolled back; whoever looks at it later will want to know")
+        raise InputError("give a reason for the rollback; the audit trail keeps it")
     rollouts.take_back(access, name, rollouts.RollBack(why=why))
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
@@ -223,7 +223,7 @@ def back(access: PageWriter, name: str, why: ReasonField = "") -> Response:
 def resume(access: PageWriter, name: str, why: ReasonField = "") -> Response:
     """Let the evidence move a paused flag again."""
     if not why.strip():
-        raise InputError("say why it is resumed; whoever paused it will want to know")
+        raise InputError("give a reason for resuming; the audit trail keeps it")
     rollouts.resume_flag(access, name, why=why.strip())
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
@@ -238,7 +238,7 @@ def set_share(
     except ValueError:
         raise InputError(f"'{rollout_percent}' is not a percentage; write a number from 0 to 100") from None
     if not why.strip():
-        raise InputError("say why the share is set by hand; the audit trail keeps it")
+        raise InputError("give a reason for setting the share by hand; the audit trail keeps it")
     rollouts.set_flag(access, name, why=why.strip(), rollout=percent)
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 

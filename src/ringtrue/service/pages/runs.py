@@ -276,7 +276,7 @@ def part_of(items: Sequence[Any], keys: Sequence[str], cursor: str | None, limit
     Raises Refused (422) if the list has no such key.
     """
     if cursor is not None and cursor not in keys:
-        raise Refused(422, "invalid_cursor", f"the list has no '{cursor:.80}' to go on from; start again from the first page")
+        raise Refused(422, "invalid_cursor", f"invalid cursor '{cursor:.80}'; start again from the first page")
     start = 0 if cursor is None else keys.index(cursor) + 1
     end = min(start + limit, len(items))
     words = f"{start + 1:,}–{end:,} of {len(items):,}" if items else ""

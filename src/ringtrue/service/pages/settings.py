@@ -76,7 +76,7 @@ async def name(
     if access.caller.key_id is not None:
         raise Refused(409, "named_by_key", f"you are '{access.who}' by your key")
     if not name.strip():
-        raise Refused(422, "invalid_input", "a name has at least one letter", field="name")
+        raise Refused(422, "invalid_input", "a name needs at least one letter", field="name")
     request.state.session = replace(request.state.session, name=name.strip())
     return RedirectResponse(local_path(next), 303)
 

@@ -85,7 +85,7 @@ def kind_of(body: Upload, allowed: tuple[str, ...]) -> Kind:
     kind = TYPES.get(body.kind)
     if kind is None or kind not in allowed:
         types = ", ".join(name for name, one in TYPES.items() if one in allowed)
-        raise Refused(415, "unsupported_type", f"content-type '{body.kind:.80}' is not read here; send one of {types}")
+        raise Refused(415, "unsupported_type", f"content-type '{body.kind:.80}' is not supported; send one of {types}")
     return kind
 
 

@@ -304,7 +304,7 @@ def import_experiments(access: Access, rows: Sequence[Mapping[str, Any]]) -> tup
     except InputError:
         for number, one in enumerate(given):
             if one.id and store.experiment(one.id, project=access.project) is not None:
-                said = f"there is an experiment '{one.id}' already; give another id, or none to get the next number"
+                said = f"experiment '{one.id}' already exists; give another id, or none to get the next number"
                 raise Refused(409, "conflict", said, field=f"body.experiments.{number}.id") from None
         raise
     detail = {"experiments": [one.id for one in added][:100], "count": len(added)}

@@ -428,7 +428,7 @@ def set_flag(access: Access, name: str, *, why: str = "", **changes: Any) -> Fla
 def make_flag(access: Access, name: str, *, why: str) -> Flag:
     """Make a flag that reaches nobody yet; raises Refused (409) where somebody has set one of this name."""
     if access.store.flag(name, project=access.project) is not None:
-        raise Refused(409, "conflict", f"there is a flag '{name}' already; open it, or choose another name", field="name")
+        raise Refused(409, "conflict", f"flag '{name}' already exists; open it, or choose another name", field="name")
     return set_flag(access, name, why=why)
 
 

@@ -120,7 +120,7 @@ def upload_run(
     """
     kinds: dict[str, Literal["json", "trec"]] = {"application/json": "json", "text/plain": "trec"}
     if body.kind not in kinds:
-        said = f"content-type '{body.kind:.80}' is not read here; send {' or '.join(kinds)}"
+        said = f"content-type '{body.kind:.80}' is not supported; send {' or '.join(kinds)}"
         raise Refused(415, "unsupported_type", said)
     if kinds[body.kind] == "json" and not isinstance(body.value(), dict):
         raise InputError("the run is not an object; write {query: {document: score}}")
