@@ -74,7 +74,7 @@ def _print(found: Checkup, limit: int | None) -> None:
         ["read after injection", show.percent(figures.read_after_injection_rate, 0), "of the prompts with an injection"],
         ["quoted after injection", show.percent(figures.reference_rate, 0), "of the prompts with an injection"],
         ["unused", show.percent(figures.unused_rate, 0), "of the prompts with an injection: neither read nor quoted"],
-        ["answered by", roads or "—", "warm: a running server; numpy: the hook itself; words alone"],
+        ["answered by", roads or "—", "server: the MCP server of the session; numpy: the hook itself; words: without meaning"],
         ["false injections", show.percent(figures.false_inject_rate, 0), f"of {figures.judged} injections that were judged"],
         ["hook, median and p95", " / ".join(times), "own work, without the start of Python"],
     ]

@@ -16,6 +16,7 @@ from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.guard import visible_line
 from ringtrue.memory.hook.index import shown_until
 from ringtrue.memory.hook.memory import Memory, as_record
+from ringtrue.memory.hook.respond import CHOSEN
 from ringtrue.memory.hook.settings import Settings, read_settings
 from ringtrue.memory.install import installed, missing_for_meaning, python_of_hook
 from ringtrue.memory.pairs import pairs_of, vectors_of
@@ -250,10 +251,14 @@ def _around(root: str, figures: MemoryHealth, settings: Settings, *, home: Path,
     if not settings.enabled:
         yield Finding("warning", "settings", "retrieval is switched off", "set retrieval.enabled to true in memory-config.json")
     if figures.ms_p95 is not None and figures.ms_p95 > SLOWEST_MS:
-        text = f"one prompt of twenty waits {figures.ms_p95:.0f} ms or longer for the hook; {SLOWEST_MS} ms are meant"
+        text = f"one prompt of twenty waits {figures.ms_p95:.0f} ms or longer for the hook; the target is {SLOWEST_MS} ms"
         cure = "let an MCP server of the plugin run, which answers faster, or set match_strategy to fts5_bm25"
         yield Finding("warning", "slow hook", text, cure)
-    if figures.roads.get("words") and sum(figures.roads.values()) == figures.roads["words"] and figures.words_because:
+    if (
+        figures.roads.get("words")
+        and sum(figures.roads.values()) == figures.roads["words"]
+        and figures.words_because not in ("", CHOSEN)
+    ):
         text = f"words alone answered all {figures.roads['words']} prompts: {visible_line(figures.words_because):.200}"
         yield Finding("warning", "words only", text, "correct what it names, then: ringtrue memory install")
     yield from _hosts(root, figures, home=home)

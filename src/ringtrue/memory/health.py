@@ -57,7 +57,7 @@ class MemoryHealth:
     """How often each memory was read, by id, asked for or not."""
     last_error: str = ""
     roads: Mapping[str, int] = field(default_factory=dict)
-    """How many prompts were answered by ``warm`` (a running server), ``numpy`` (in the hook's process) and ``words`` alone."""
+    """How many prompts were answered by the ``server`` of the session, ``numpy`` in the hook and ``words`` alone."""
     words_because: str = ""
     """Why the last prompt that words alone answered was."""
     judged: int = 0
@@ -140,9 +140,8 @@ class _Tally:
         if type(event.get("ms")) in (int, float) and 0 <= event["ms"] < 1e9:
             self.times.append(float(event["ms"]))
         self.words_because = str(event.get("words_because") or self.words_because)
-        road = event.get("road") or ("words" if event.get("words_because") else None)
-        if isinstance(road, str):
-            self.roads[road] += 1
+        if isinstance(event.get("by"), str):
+            self.roads[event["by"]] += 1
         if outcome in ("injected", "silent"):
             self.silent_row = self.silent_row + 1 if outcome == "silent" else 0
             one = _Asked(_ids(event.get("injected")))

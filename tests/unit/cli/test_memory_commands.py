@@ -187,7 +187,7 @@ def test_search_explain_tells_words_places_and_what_the_hook_would_do(ringtrue) 
     assert "the hook shows sessions-are-jwt" in out
     found = ringtrue("memory", "search", "maxmemory", "--explain", "--json").json
     assert found["hits"][0]["found_in"] == {"body": ["maxmemory"]}
-    assert set(found) == {"query", "strategy", "root", "hits", "words", "hook"}
+    assert set(found) == {"query", "strategy", "root", "hits", "words", "hook", "note"}
 
 
 def test_search_by_strategy_gives_the_compact_list(ringtrue, project) -> None:
@@ -198,7 +198,7 @@ def test_search_by_strategy_gives_the_compact_list(ringtrue, project) -> None:
         assert (found["strategy"], len(found["hits"])) == (strategy, 10)
         assert {"rank", "score", "id", "category", "title", "tags", "updated_at", "path"} <= set(found["hits"][0])
     assert ringtrue("memory", "search", "cache", "--strategy", "bm52").code == 2
-    assert ringtrue("memory", "search", "zebra").err.startswith("note: nothing was found")
+    assert ringtrue("memory", "search", "zebra").err.startswith("note: nothing is above the level of chance")
 
 
 def test_200_memories_are_listed_from_one_reading(ringtrue, project) -> None:

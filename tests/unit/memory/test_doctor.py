@@ -15,6 +15,8 @@ from ringtrue.memory.hook.files import write
 from ringtrue.memory.hook.guard import find_secrets
 from ringtrue.memory.hook.journal import record
 from ringtrue.memory.hook.memory import as_record
+from ringtrue.memory.hook.respond import CHOSEN, Question, answer
+from ringtrue.memory.hook.settings import read_settings
 from ringtrue.memory.install import install
 
 NOW = 1_790_000_000.0
@@ -284,15 +286,25 @@ def test_a_python_that_is_gone_or_cannot_compare_meanings_is_named(root, monkeyp
 
 
 def test_a_hook_that_is_slow_or_has_words_alone_is_named(root) -> None:
-    words = {"event": "prompt", "outcome": "silent", "injected": [], "words_because": "ImportError: numpy"}
+    words = {"event": "prompt", "outcome": "silent", "injected": [], "by": "words", "words_because": "ImportError: numpy"}
     for place in range(20):
         record(str(root), {**words, "at": NOW - 100 + place, "ms": 400.0})
     found = {finding.kind: finding.text for finding in examined(root).findings}
     assert "400 ms" in found["slow hook"]
     assert "all 20 prompts: ImportError: numpy" in found["words only"]
-    record(str(root), {**words, "at": NOW - 1, "ms": 4.0, "road": "warm"})
+    _, account = answer(
+        str(root), Question("how is it signed", now=NOW, prompt="how is it signed"), read_settings(str(root))[0]
+    )
+    record(str(root), {**words, **account, "at": NOW - 1, "by": "server"})
+    assert account["by"] in ("numpy", "words")
     assert "words only" not in kinds(root)
-    assert examined(root).health.roads == {"words": 20, "warm": 1}
+    assert examined(root).health.roads == {"words": 20, "server": 1}
+
+
+def test_words_alone_are_fine_if_the_settings_say_so(root) -> None:
+    words = {"event": "prompt", "outcome": "silent", "injected": [], "by": "words", "words_because": CHOSEN}
+    record(str(root), {**words, "at": NOW - 1})
+    assert "words only" not in kinds(root)
 
 
 def test_a_title_with_hidden_characters_is_reported(root) -> None:

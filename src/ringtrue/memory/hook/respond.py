@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .threshold import HookDecision
 
+CHOSEN = "the settings say so"
+"""Why words decide alone if somebody wants that."""
 SHORTEST_PROMPT = 10
 """Characters below which a prompt is a nod."""
 SHORT_PROMPT = 3
@@ -252,7 +254,7 @@ def find(
         return decision(open_meaning(root, index, settings, encoder or open_encoder(), seconds=VECTOR_SECONDS))
 
     if not settings.meaning_decides:
-        why = "the settings say so"
+        why = CHOSEN
     else:
         found, why = _within(MEANING_SECONDS - (time.perf_counter() - began), understood)
         if found is not None:
