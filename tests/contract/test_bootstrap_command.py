@@ -101,6 +101,19 @@ def test_a_list_of_queries_becomes_candidates_that_people_can_judge(ringtrue) ->
     assert ringtrue("review", "list", "--store", "s.sqlite", "--json").json["backlog"]["total"] >= 2
 
 
+def test_columns_of_a_list_of_queries_may_have_other_names(ringtrue) -> None:
+    Path("asked.csv").write_text("term,hits\nzoning fees,4\nlevy,1\n")
+    listed = ("golden", "bootstrap", "corpus.jsonl", "--from", "queries", "--queries", "asked.csv", "--out", "c.json")
+    unnamed = ringtrue(*listed)
+    assert (unnamed.code, "name it with --columns query=NAME" in unnamed.err) == (2, True)
+    found = ringtrue(*listed, "--columns", "query=term,count=hits")
+    assert found.code == 0, found.err
+    assert [(query.text, dict(query.metadata)) for query in load("c.json").queries] == [
+        ("zoning fees", {"count": 4}),
+        ("levy", {}),
+    ]
+
+
 def test_a_list_of_queries_is_named_with_its_method(ringtrue) -> None:
     missing = ringtrue("golden", "bootstrap", "corpus.jsonl", "--from", "queries", "--out", "c.json")
     assert (missing.code, "add --queries FILE" in missing.err) == (2, True)

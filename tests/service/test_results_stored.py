@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -161,3 +163,13 @@ def test_a_store_that_cannot_be_written_costs_no_verdict_unless_it_was_named(
     named = ringtrue("eval", "--store", "no-store.sqlite")
     assert (named.code, named.out) == (2, "")  # told before anything is asked
     assert "is not an SQLite database" in named.err
+
+
+@pytest.mark.parametrize("command", [("eval",), ("gate", "--no-baseline")])
+def test_a_result_is_stored_although_its_reader_went_away(home: Path, command: tuple[str, ...]) -> None:
+    """``ringtrue gate | head -1`` closes the pipe while the rest is printed."""
+    program = Path(sys.executable).parent / "ringtrue"
+    with subprocess.Popen([program, *command, "--store", "there.sqlite"], stdout=subprocess.PIPE) as done:
+        assert done.stdout is not None
+        done.stdout.close()
+    assert len(results("there.sqlite")) == 1

@@ -275,9 +275,9 @@ def eval_command(
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(lib.report.html(report), encoding="utf-8")
+    stored = result.add(place, found)  # before anything is printed: a pipe may be closed by then
     if not json:
         print_evaluation(report, verbose=verbose, advice=not no_advice)
-    stored = result.add(place, found)
     places = {"run": found.run_dir, "report": written, "html": html, "stored": stored}
     show.result(
         json,

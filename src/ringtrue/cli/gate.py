@@ -116,9 +116,9 @@ def gate_command(
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(write(told), encoding="utf-8")
+    stored = result.add(place, evaluation, verdict)  # before anything is printed: a pipe may be closed by then
     if not json:
         print_evaluation(told, verbose=verbose)
-    stored = result.add(place, evaluation, verdict)
     show.result(
         json,
         record(verdict, evaluation, before, list(writers)) | {"stored": stored},

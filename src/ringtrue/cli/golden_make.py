@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ringtrue.cli import lib, show
-from ringtrue.cli.options import Json, Overwrite, StoreOptions, utc_now
+from ringtrue.cli.options import Json, Overwrite, StoreOptions, columns_of, utc_now
 from ringtrue.cli.search import documents_in
 from ringtrue.config import cache_folder
 from ringtrue.errors import BAD_INPUT, OK, REGRESSION, CannotDecide, InputError, MissingInput, nearest
@@ -45,6 +45,7 @@ def bootstrap_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; its rows that a person confirmed are kept.")],
     method: Method = "names",
     queries: Queries = None,
+    columns: Annotated[str, typer.Option(help="Map columns of the query list: query=term,count=hits.")] = "",
     citations: Citations = None,
     llm: Annotated[str | None, typer.Option(help="Connection of kind 'llm' that writes the queries.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Queries to generate per document.")] = 1,
@@ -68,6 +69,7 @@ def bootstrap_command(
         raise InputError(f"--from {method!r} is not a known method; write {nearest(method, METHODS)}")
     for option, value, needed in (
         ("--citations", citations, "citations"), ("--llm", llm, "generated"), ("--queries", queries, "queries"),
+        ("--columns", columns or None, "queries"),
     ):  # fmt: skip
         if value is not None and method != needed:
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
@@ -85,7 +87,7 @@ def bootstrap_command(
     if method == "generated":
         rows = _generated(documents, base, llm=llm, count=count)
     elif method == "queries":
-        rows = _listed(queries, out)
+        rows = _listed(queries, out, columns_of(columns))
     else:
         rows = _from_store(method, citations, options)
     _bootstrap_rows(documents, base, rows, method, out, to, json=options.json)
@@ -112,11 +114,11 @@ def _keep(golden: lib.records.GoldenSet, out: Path, form: str | None) -> list[st
     return notes + [lib.golden.CONFIRM] * bool(golden.judgments and golden.provisional)
 
 
-def _listed(queries: Path | None, out: Path) -> _QueryRows:
+def _listed(queries: Path | None, out: Path, columns: dict[str, str]) -> _QueryRows:
     """Return the queries of a list as rows without judgments, and what to do about that."""
     if queries is None:
         raise InputError("--from queries needs a list of queries; add --queries FILE")
-    found, unused = lib.formats.read_query_list(queries)
+    found, unused = lib.formats.read_query_list(queries, columns=columns or None)
     counts: Counter[str] = Counter()
     for one in found:
         counts[one.text] += one.count
