@@ -138,7 +138,7 @@ def test_a_server_cut_while_it_answers_is_unreachable() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>login</html>", b"[" * 200_000, b'{"a": 1', b"\xff\xfe\x00"], ids=range(5))
 def test_what_is_no_json_is_a_bad_answer(body: bytes) -> None:
-    with answering([Answer(body)]) as server, pytest.raises(BadAnswer, match="no JSON"):
+    with answering([Answer(body)]) as server, pytest.raises(BadAnswer, match="not JSON"):
         call("shop", "GET", server.url)
 
 
