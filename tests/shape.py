@@ -15,18 +15,18 @@ PACKAGE = "ringtrue"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Modules = dict[str, tuple[Path, ast.Module]]
 TABLE: dict[str, tuple[int, int, int]] = {
-    "lines": (96_942, 84_900, 75_000),
-    "statements": (59_251, 53_150, 46_000),
-    "lines of the largest room": (18_838, 13_000, 10_000),
+    "lines": (96_942, 83_300, 75_000),
+    "statements": (59_251, 51_450, 46_000),
+    "lines of the largest room": (18_838, 12_150, 10_000),
     "files over 500 lines": (9, 0, 0),
     "lines of the longest file": (695, 500, 500),
     "functions over 60 lines": (31, 6, 0),
     "lines of the longest function": (405, 106, 60),
-    "functions with over 8 parameters, commands aside": (65, 44, 5),
-    "class names defined more than once": (134, 28, 10),
+    "functions with over 8 parameters, commands aside": (65, 40, 5),
+    "class names defined more than once": (134, 4, 10),
     "import rings": (8, 0, 0),
     "modules in the largest import ring": (17, 0, 0),
-    "imports past a room's front": (387, 103, 0),
+    "imports past a room's front": (387, 100, 0),
 }
 """Each figure: in the first version (commit c39fb9f), its limit now, and the goal. Limits only go down."""
 
