@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -30,7 +31,8 @@ BEYOND = """() => [...document.querySelectorAll("main .tabs")].filter((one) => o
 def compared(page: Any, url: str) -> str:
     """Return the address of a comparison of two runs of the demonstration."""
     page.goto(f"{url}/compare")
-    return url + str(page.locator("main .plain-list a").first.get_attribute("href"))
+    one, other = page.locator("select[name=a]").input_value(), page.locator("select[name=b]").input_value()
+    return f"{url}/compare?a={quote(one)}&b={quote(other)}"
 
 
 def judged(page: Any, url: str) -> str:

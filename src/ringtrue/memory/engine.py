@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import InputError, MissingInput, check_choice
 from ringtrue.memory.hook.cache import COARSE, FINE, open_index
@@ -51,11 +52,20 @@ def documents_of(memories: Iterable[Memory]) -> list[Document]:
             memory.id,
             memory.body,
             memory.title,
-            {name: value for name, value in as_record(memory).items() if name not in OWN_PLACES},
+            {name: _finite(value) for name, value in as_record(memory).items() if name not in OWN_PLACES},
             memory.tags,
         )
         for memory in memories
     ]
+
+
+def _finite(value: Any) -> Any:
+    """Return a value that JSON can hold: a number that is not finite becomes its text, so that one odd file stops no search."""
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 NOTHING_ABOVE = "nothing is above the level of chance; ask in other words, or accept that no memory answers this"
@@ -111,7 +121,7 @@ class Engine:
     def __init__(self, root: str, settings: Settings, strategy: str | None = None) -> None:
         self.root, self.settings, self.strategy = root, settings, strategy or settings.match_strategy
         self.named = strategy is not None
-        """Whether somebody asked for the strategy; if not, words answer in place of a model that is not installed."""
+        """Whether somebody asked for the strategy; if not, words answer in place of a model or a folder that cannot be used."""
         check_choice(self.strategy, STRATEGIES, f"there is no strategy '{self.strategy}'")
         self._lock, self._hybrid_lock = threading.Lock(), threading.Lock()
         self._snapshot: Snapshot | None = None
@@ -178,11 +188,11 @@ class Snapshot:
             return MemoryAnswer(HYBRID, ())
         try:
             found = self._engine.hybrid(self, list(memories.values())).search(text, k=k, session=session)
-        except MissingInput as missing:
+        except (MissingInput, InputError) as problem:
             if self._engine.named:
                 raise
             by_words = self._by_words(text, FTS5, k=k, now=now, files=files)
-            return replace(by_words, note=f"only words were compared: {missing}")
+            return replace(by_words, note=f"only words were compared: {problem}")
         known = [hit for hit in found if hit.doc_id in memories]
         hits = [MemoryHit(memories[hit.doc_id], hit.score, rank, hit.stages) for rank, hit in enumerate(known, 1)]
         return self._above_level(text, hits)
