@@ -69,7 +69,7 @@ class TestProject:
 
     @pytest.mark.parametrize("command", [["log", "tail"], ["log", "stats"], ["health"], ["feedback", "list"]], ids=" ".join)
     def test_an_empty_project_says_which_are_not(self, ringtrue, log, command) -> None:
-        assert "but of 'desk', 'shop'" in ringtrue(*command).err
+        assert "try 'desk', 'shop'" in ringtrue(*command).err
         assert "but of" not in ringtrue(*command, "--project", "shop").err
 
     def test_a_name_that_is_none_is_named(self, ringtrue, place, log) -> None:
