@@ -310,7 +310,7 @@ def test_somebody_else_answers(server: Scripted, client: Client, answer: Answer,
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"hello", "no JSON"),
+        (b"hello", "did not answer with JSON"),
         ([], r"answer is \[\] and not an object"),
         ({"state": "ok", "project": "default"}, r"answer\.parts is missing"),
         ({"state": 1, "project": "default", "parts": []}, r"answer\.state is 1 and not a text"),

@@ -211,11 +211,11 @@ def test_the_name_of_a_sender_stays_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "says", "limits"),
     [
-        (b"x" * 101, "json", "has 101 bytes, 100 are allowed", {"content": 100}),
-        (json.dumps(TEST_SET).encode(), "json", "has 2 queries, 1 are allowed", {"queries": 1}),
+        (b"x" * 101, "json", "has 101 bytes, at most 100 are allowed", {"content": 100}),
+        (json.dumps(TEST_SET).encode(), "json", "has 2 queries, at most 1 are allowed", {"queries": 1}),
         ((json.dumps(LINES["ragas"]) + "\n").encode() * 3, "jsonl", "more than 2 lines", {"queries": 2}),
-        (json.dumps(DATASET).encode(), "json", "has 1 documents, 0 are allowed", {"documents": 0}),
-        (json.dumps(DATASET).encode(), "json", "has 1 judgments, 0 are allowed", {"judgments": 0}),
+        (json.dumps(DATASET).encode(), "json", "has 1 documents, at most 0 are allowed", {"documents": 0}),
+        (json.dumps(DATASET).encode(), "json", "has 1 judgments, at most 0 are allowed", {"judgments": 0}),
         (json.dumps(DATASET).encode(), "json", "holds more than 5 values", {"values": 5}),
         (json.dumps(DATASET).encode(), "json", "more than 5 fields", {"fields": 5}),
         (json.dumps(DATASET).encode(), "json", "nested more than 3 deep", {"depth": 3}),
