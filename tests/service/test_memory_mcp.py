@@ -177,7 +177,9 @@ def test_a_whole_task_over_stdio_and_the_hosts_session_is_the_servers(tmp_path: 
 
 async def many(client: Client, count: int) -> list[list[str]]:
     async def one(text: str) -> list[str]:
-        result = await client.call_tool("memory_search", {"query": text, "k": 3, "summaries": False})
+        # By words, which do not count what the session was given before.
+        asked = {"query": text, "k": 3, "summaries": False, "strategy": "fts5_bm25"}
+        result = await client.call_tool("memory_search", asked)
         return [hit["id"] for hit in result.structured_content["results"]]
 
     return await asyncio.gather(*(one(QUESTIONS[number % 4]) for number in range(count)))

@@ -40,7 +40,7 @@ def test_a_mode_that_is_given_wins_and_unknown_pressure_is_none_not_zero() -> No
 def test_numbers_that_cannot_be_are_refused_with_the_cure() -> None:
     with pytest.raises(InputError, match="give both or neither"):
         choose_mode("", used=5, window=None)
-    with pytest.raises(InputError, match="5 tokens used of 0 cannot be"):
+    with pytest.raises(InputError, match="5 tokens used of 0 is impossible"):
         choose_mode("", used=5, window=0)
     with pytest.raises(InputError, match="there is no mode 'focussed'; did you mean 'focused'"):
         choose_mode("focussed", used=None, window=None)
