@@ -124,7 +124,8 @@ def choose(asked: Sequence[AskedQuestion], count: int, *, against: Sequence[str]
     goes to the question that is farthest from all chosen so far, times the logarithm of how often it was asked: a slip of the
     keyboard is far from everything, too.
 
-    >>> asked = [Question("late checkout fee", "buy", 9), Question("late checkout cost", "buy", 8), Question("pool", "ask", 1)]
+    >>> rows = ("late checkout fee", "buy", 9), ("late checkout cost", "buy", 8), ("pool", "ask", 1)
+    >>> asked = [AskedQuestion(*row) for row in rows]
     >>> [question.text for question in choose(asked, 2)]
     ['late checkout fee', 'pool']
     """
@@ -171,7 +172,8 @@ def coverage(golden: GoldenSet, asked: AskedQuestions) -> Coverage:
 
     >>> from ringtrue.records import Query
     >>> golden = GoldenSet("inn", "1.0.0", (Query("q", "late checkout fee"),), ())
-    >>> coverage(golden, Asked((Question("Late checkout, fee?", "", 3), Question("pool", "", 1)), 4, 0, 0)).same
+    >>> asked = AskedQuestion("Late checkout, fee?", "", 3), AskedQuestion("pool", "", 1)
+    >>> coverage(golden, AskedQuestions(asked, 4, 0, 0)).same
     0.75
     """
     found = {place for _, place in _same_words([query.text for query in golden.queries], asked.questions)}
@@ -229,7 +231,8 @@ def propose(
     replacement: queries that a person confirmed, and those to be answered by silence, which no log can bring. Raises
     InputError for a count below 1.
 
-    >>> asked = Asked((Question("is there a pool", "find", 4), Question("late checkout", "find", 2)), 6, 0, 0)
+    >>> questions = AskedQuestion("is there a pool", "find", 4), AskedQuestion("late checkout", "find", 2)
+    >>> asked = AskedQuestions(questions, 6, 0, 0)
     >>> made = propose(GoldenSet("inn", "1.0.0", (Query("q1", "late checkout"), Query("q2", "breakfast")), ()), asked, count=1)
     >>> [query.text for query in made.new], made.retire
     (['is there a pool'], ('q2',))

@@ -177,7 +177,7 @@ def address_of(text: str) -> ServerAddress:
     """Return the address in ``HOST:PORT`` or ``PORT``, which is one of this machine; raises InputError for anything else.
 
     >>> address_of("8765"), address_of("[::1]:80").host
-    (Address(host='127.0.0.1', port=8765), '::1')
+    (ServerAddress(host='127.0.0.1', port=8765), '::1')
     """
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or LOCAL

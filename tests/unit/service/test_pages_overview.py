@@ -21,7 +21,6 @@ from ringtrue.service import evaluating
 from ringtrue.service.routes import verdicts as gating
 from ringtrue.store import StoredBaseline, StoredResult, timestamp
 
-NOW = datetime.now(UTC)
 HYBRID = str(canonical("hybrid"))
 TRIED = [("bm25", "memory-bench-v1.0.0"), ("bm25", "hotel-v1.0.0"), (HYBRID, "clinical-v1.0.0")]
 
@@ -40,7 +39,7 @@ def store(client: TestClient) -> Any:
 def add(client: TestClient, run_id: str, retriever: str, golden: str, ndcg: float, *, ago: int, **given: Any) -> None:
     store(client).add_result(
         StoredResult(
-            run_id, "full" if "gate" not in given else "regression", timestamp(NOW - timedelta(minutes=ago)), 50,
+            run_id, "full" if "gate" not in given else "regression", timestamp(datetime.now(UTC) - timedelta(minutes=ago)), 50,
             {"nDCG@10": ndcg, "R@10": 0.9}, retriever=retriever, golden=golden,
             intervals={"nDCG@10": (ndcg - 0.01, ndcg + 0.01)}, **given,
         )
@@ -49,7 +48,9 @@ def add(client: TestClient, run_id: str, retriever: str, golden: str, ndcg: floa
 
 def keep(client: TestClient, retriever: str, golden: str) -> None:
     content = {"retriever": retriever, "golden": {"version": golden}}
-    store(client).save_baseline(StoredBaseline("production", "2.0.0", content, timestamp(NOW - timedelta(hours=1))))
+    store(client).save_baseline(
+        StoredBaseline("production", "2.0.0", content, timestamp(datetime.now(UTC) - timedelta(hours=1)))
+    )
 
 
 def shown(client: TestClient, path: str = "/") -> str:
@@ -146,7 +147,7 @@ def test_a_try_out_from_the_form_is_a_candidate_and_its_gate_is_not_productions(
 
     for place in (evaluating, gating):
         monkeypatch.setattr(place, "evaluated", made)
-    first = record_evaluation(store(client), evaluation(name="bm25"), now=NOW - timedelta(hours=1))
+    first = record_evaluation(store(client), evaluation(name="bm25"), now=datetime.now(UTC) - timedelta(hours=1))
     assert client.post("/v1/baselines", json={"run": first.run_id, "name": "production"}).status_code == 201
     page = shown(client, "/evaluate")
     assert "This is a try-out" in page
@@ -179,8 +180,8 @@ def ended(client: TestClient, page: str) -> Any:
 
 def test_a_flag_in_trouble_is_told_in_a_line_of_its_own_and_the_others_are_counted(client: TestClient) -> None:
     for name in ("fine", "well", "new"):
-        change_flag(store(client), name, who="ada", now=NOW, rollout=5)
-    roll_back(store(client), "new", now=NOW, who="ada", why="slow")
+        change_flag(store(client), name, who="ada", now=datetime.now(UTC), rollout=5)
+    roll_back(store(client), "new", now=datetime.now(UTC), who="ada", why="slow")
     add(client, "ours-1", HYBRID, "hotel-v2.0.0", 0.9, ago=5)
     page = shown(client)
     (row,) = re.findall(r'<li class="wrong">(.*?)</li>', page, re.S)
